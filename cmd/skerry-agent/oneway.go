@@ -1,0 +1,86 @@
+package main
+
+import (
+	"encoding/json"
+	"io"
+	"net/netip"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"skerry.dev/skerry/lab/load/oneway"
+	"skerry.dev/skerry/lab/sample"
+)
+
+func talkerCommand() *cobra.Command {
+	var s oneway.TalkSpec
+	c := &cobra.Command{
+		Use:   "talker",
+		Short: "Send timed UDP packets at a fixed cycle",
+		Args:  none,
+		RunE: func(c *cobra.Command, _ []string) error {
+			if s.Target == "" {
+				return usage("talker needs --target HOST:PORT")
+			}
+			talked, err := oneway.Talk(c.Context(), s)
+			if err != nil {
+				return err
+			}
+			return json.NewEncoder(c.OutOrStdout()).Encode(talked)
+		},
+	}
+	c.Flags().StringVar(&s.Target, "target", "", "the listener, as HOST:PORT")
+	c.Flags().IntVar(&s.Rate, "rate", 1000, "packets per second")
+	c.Flags().IntVar(&s.Count, "count", 1000, "packets to send")
+	c.Flags().IntVar(&s.Size, "size", 64, "UDP payload in bytes")
+	return c
+}
+
+func listenerCommand() *cobra.Command {
+	var s oneway.ListenSpec
+	var out string
+	c := &cobra.Command{
+		Use:   "listener",
+		Short: "Record when timed UDP packets arrive",
+		Long:  "Record when timed UDP packets arrive, as Parquet. stdout is a summary.",
+		Args:  none,
+		RunE:  func(c *cobra.Command, _ []string) error { return listen(c, s, out) },
+	}
+	c.Flags().StringVar(&s.Addr, "listen", "", "address to listen on, as HOST:PORT")
+	c.Flags().IntVar(&s.Count, "count", 1000, "packets to wait for")
+	c.Flags().DurationVar(&s.Idle, "idle", 10*time.Second, "give up after so long without a packet")
+	c.Flags().StringVar(&out, "out", "", "Parquet file to write")
+	return c
+}
+
+// heard is the listener's summary.
+type heard struct {
+	N          int `json:"n"`
+	Lost       int `json:"lost"`
+	Duplicates int `json:"duplicates"`
+	Strays     int `json:"strays"`
+	Overflowed int `json:"overflowed"`
+}
+
+func listen(c *cobra.Command, s oneway.ListenSpec, outName string) error {
+	if s.Addr == "" || outName == "" {
+		return usage("listener needs --listen HOST:PORT and --out FILE.parquet")
+	}
+	out, err := createResult(outName)
+	if err != nil {
+		return err
+	}
+	defer out.discard()
+	s.Ready = func(addr netip.AddrPort) { ready(c, addr) }
+	h, err := oneway.Listen(c.Context(), s)
+	if err != nil {
+		return err
+	}
+	if err := out.commit(func(w io.Writer) error { return sample.WriteOneWay(w, h.Packets) }); err != nil {
+		return err
+	}
+	return json.NewEncoder(c.OutOrStdout()).Encode(heard{
+		N: len(h.Packets), Lost: len(h.Packets) - h.Received,
+		Duplicates: h.Duplicates, Strays: h.Strays, Overflowed: h.Overflowed,
+	})
+}

@@ -1,0 +1,22 @@
+// Command skerry is the operator's program: an edge-networking lab.
+package main
+
+import (
+	"context"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"skerry.dev/skerry/lab/cli"
+)
+
+// version is set at link time.
+var version = "unknown"
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	defer stop()
+	os.Exit(cli.Execute(ctx, cli.Env{
+		Version: version, Args: os.Args[1:], Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
+	}))
+}

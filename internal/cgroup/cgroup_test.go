@@ -1,0 +1,139 @@
+package cgroup
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+const (
+	mountV1 = `30 25 0:26 / /sys/fs/cgroup/cpu,cpuacct rw,nosuid shared:9 - cgroup cgroup rw,cpu,cpuacct
+31 25 0:27 / /sys/fs/cgroup/memory rw,nosuid - cgroup cgroup rw,memory
+32 25 0:28 / /sys/fs/cgroup/unified rw,nosuid - cgroup2 cgroup2 rw
+`
+	mountV2 = "31 25 0:27 / /sys/fs/cgroup rw,nosuid shared:4 - cgroup2 cgroup2 rw,nsdelegate\n"
+)
+
+func TestFind(t *testing.T) {
+	v1, err := Find(strings.NewReader(mountV1))
+	if err != nil || v1.Version() != 1 || v1.cpu != "/sys/fs/cgroup/cpu,cpuacct" || v1.memory != "/sys/fs/cgroup/memory" {
+		t.Errorf("v1: got %+v, %v", v1, err)
+	}
+	v2, err := Find(strings.NewReader(mountV2))
+	if err != nil || v2.Version() != 2 || v2.cpu != "/sys/fs/cgroup" {
+		t.Errorf("v2: got %+v, %v", v2, err)
+	}
+	for _, text := range []string{"", "garbage\n", "1 2 3 / /proc rw - proc proc rw\n", " - \n"} {
+		if _, err := Find(strings.NewReader(text)); !errors.Is(err, ErrMissing) {
+			t.Errorf("%q: got %v, want ErrMissing", text, err)
+		}
+	}
+}
+
+// TestUsageV2 reads the files of a v2 group as Linux 6.1 writes them.
+func TestUsageV2(t *testing.T) {
+	dir := t.TempDir()
+	g := Tree{cpu: dir, memory: dir, v2: true}.Group("lab")
+	write := func(name, text string) {
+		t.Helper()
+		if err := os.MkdirAll(filepath.Join(dir, "lab"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, "lab", name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := g.Usage(); err == nil {
+		t.Error("a group that is not there has a usage")
+	}
+	write("cpu.stat", "usage_usec 1500\nuser_usec 1000\nsystem_usec 500\n")
+	write("memory.current", "4096\n")
+	if u, err := g.Usage(); err != nil || u.CPU != 1500*time.Microsecond || u.MemoryPeak != 4096 {
+		t.Errorf("without memory.peak: got %+v, %v", u, err)
+	}
+	write("memory.peak", "8192\n")
+	if u, err := g.Usage(); err != nil || u.MemoryPeak != 8192 {
+		t.Errorf("with memory.peak: got %+v, %v", u, err)
+	}
+}
+
+// place starts a shell command in a group, on a thread that ends.
+func place(t *testing.T, g Group, script string) *exec.Cmd {
+	t.Helper()
+	cmd := exec.Command("sh", "-c", script)
+	cmd.SysProcAttr = &syscall.SysProcAttr{}
+	result := make(chan error)
+	go func() {
+		runtime.LockOSThread()
+		placed, err := g.Place(cmd.SysProcAttr)
+		if err == nil {
+			err = errors.Join(cmd.Start(), placed.Close())
+		}
+		result <- err
+	}()
+	if err := <-result; err != nil {
+		t.Fatal(err)
+	}
+	return cmd
+}
+
+func TestGroupHoldsAccountsAndEnds(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("needs root: control groups are made")
+	}
+	tree, err := FindHere()
+	if err != nil {
+		t.Skip("needs control groups: ", err)
+	}
+	parent := tree.Group("skerry-test")
+	g := parent.Child("holds")
+	if err := g.Make(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := errors.Join(parent.Kill(), parent.Remove()); err != nil {
+			t.Error(err)
+		}
+	})
+	// The child of the shell must be in the group from its first instruction.
+	cmd := place(t, g, "sleep 100 & while :; do :; done")
+	waited := make(chan error, 1)
+	go func() { waited <- cmd.Wait() }()
+	deadline := time.Now().Add(10 * time.Second)
+	for {
+		u, err := g.Usage()
+		if err != nil {
+			t.Fatal(err)
+		}
+		pids, err := g.Processes()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if u.CPU > 10*time.Millisecond && u.MemoryPeak > 0 && len(pids) >= 2 && slices.Contains(pids, cmd.Process.Pid) {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("usage %+v, processes %v", u, pids)
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+	if err := parent.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-waited; err == nil {
+		t.Error("the process ended by itself")
+	}
+	if err := parent.Remove(); err != nil {
+		t.Fatal(err)
+	}
+	if names, err := parent.Children(); err != nil || len(names) != 0 {
+		t.Errorf("left: %v, %v", names, err)
+	}
+}

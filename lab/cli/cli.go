@@ -1,0 +1,154 @@
+// Package cli is the lab's command line: it parses, asks the lab's packages and
+// prints. It decides nothing about links, systems or figures. Start at Execute;
+// each verb is a file.
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
+
+	"skerry.dev/skerry/systems"
+)
+
+// Exit statuses.
+const (
+	exitOK     = 0
+	exitFailed = 1
+	exitUsage  = 2
+)
+
+// Env is what the command line takes from its process.
+type Env struct {
+	Version               string
+	Args                  []string
+	Stdin, Stdout, Stderr *os.File
+}
+
+// usageError is a wrong command line or a wrong file: nothing was started.
+type usageError struct{ error }
+
+func (e usageError) Unwrap() error { return e.error }
+
+// errObjective says that the run was completed and an objective was missed. It
+// has been told in full on stdout.
+var errObjective = errors.New("an objective was missed")
+
+// Execute runs one command line and returns the exit status.
+func Execute(ctx context.Context, env Env) int {
+	root := Root(env)
+	root.SetArgs(env.Args)
+	root.SetIn(env.Stdin)
+	root.SetOut(env.Stdout)
+	root.SetErr(env.Stderr)
+	err := root.ExecuteContext(ctx)
+	if err == nil {
+		return exitOK
+	}
+	if status, ok := errors.AsType[statusError](err); ok {
+		return status.status
+	}
+	explain(env.Stderr, err)
+	if _, usage := errors.AsType[usageError](err); usage {
+		return exitUsage
+	}
+	return exitFailed
+}
+
+// Root is the command that holds every verb.
+func Root(env Env) *cobra.Command {
+	root := &cobra.Command{
+		Use:   "skerry",
+		Short: "An edge-networking lab: how does a service answer across these sites, over these links?",
+		Long: `Skerry emulates clusters and the links between them on this machine, runs a
+service and its load across them through the systems that you choose, and shows
+what it measured as a table and a page.
+
+Begin with:  skerry run experiments/quickstart.yaml`,
+		Version:           env.Version,
+		SilenceUsage:      true,
+		SilenceErrors:     true,
+		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: true},
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return unknownVerb(cmd, args[0])
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
+	for _, group := range []*cobra.Group{{ID: "experiment", Title: "Experiments:"}, {ID: "lab", Title: "Labs by hand:"}} {
+		root.AddGroup(group)
+	}
+	c := &commands{env: env, now: time.Now}
+	add := func(group string, verbs ...*cobra.Command) {
+		for _, v := range verbs {
+			v.GroupID = group
+			root.AddCommand(v)
+		}
+	}
+	add("experiment", c.run(), c.validate(), c.plan(), c.report(), c.systems(), c.doctor())
+	add("lab", c.up(), c.ps(), c.exec(), c.shell(), c.link(), c.down())
+	root.AddCommand(c.gen())
+	return root
+}
+
+func unknownVerb(cmd *cobra.Command, name string) error {
+	err := fmt.Errorf("unknown command %q", name)
+	if near := cmd.SuggestionsFor(name); len(near) > 0 {
+		err = fmt.Errorf("%w; did you mean %q?", err, near[0])
+	}
+	return usageError{err}
+}
+
+// commands makes the verbs.
+type commands struct {
+	env Env
+	now func() time.Time
+}
+
+// exactly is cobra.ExactArgs with an error that says what was meant.
+func exactly(n int) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) != n {
+			return usageError{fmt.Errorf("usage: %s", cmd.UseLine())}
+		}
+		return nil
+	}
+}
+
+// agent finds skerry-agent: beside this program, which is where make puts it.
+func agent() (string, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return "", fmt.Errorf("find skerry-agent: %w", err)
+	}
+	path := filepath.Join(filepath.Dir(self), "skerry-agent")
+	if _, err := os.Stat(path); err != nil {
+		return "", fmt.Errorf("%w: %s", errNoAgent, path)
+	}
+	return path, nil
+}
+
+var errNoAgent = errors.New("cannot find skerry-agent beside skerry")
+
+// systemTree is where plug-ins come from: the folder asked for, or those that
+// are built in.
+func systemTree(dir string) fsTree {
+	if dir != "" {
+		return os.DirFS(dir)
+	}
+	return systems.FS
+}
+
+func isTerminal(f *os.File) bool {
+	_, err := unix.IoctlGetTermios(int(f.Fd()), unix.TCGETS)
+	return err == nil
+}

@@ -1,0 +1,97 @@
+package cli
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"skerry.dev/skerry/lab/host"
+	"skerry.dev/skerry/lab/system"
+)
+
+// errUnfit says that the host lacks what every lab needs; doctor has told what.
+var errUnfit = errors.New("this host cannot run a lab as it is")
+
+func (c *commands) doctor() *cobra.Command {
+	var clean, asJSON bool
+	cmd := &cobra.Command{
+		Use: "doctor", Short: "Show what this host has and lacks, each with its remedy",
+		Args: exactly(0),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if clean {
+				return cleanNow(cmd)
+			}
+			findings := append(host.Probe(), probeSystems()...)
+			if err := printFindings(cmd, findings, asJSON); err != nil {
+				return err
+			}
+			for _, f := range findings {
+				if f.Needed && !f.Here {
+					return errUnfit
+				}
+			}
+			return nil
+		},
+	}
+	cmd.Flags().BoolVar(&clean, "clean", false, "remove what a killed lab left")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print as JSON")
+	return cmd
+}
+
+func cleanNow(cmd *cobra.Command) error {
+	removed, err := host.Clean(cmd.Context())
+	for _, name := range removed {
+		cmd.Printf("removed lab %s\n", name)
+	}
+	if len(removed) == 0 && err == nil {
+		cmd.PrintErrln("nothing to clean")
+	}
+	return err
+}
+
+func probeSystems() []host.Finding {
+	tree := systemTree("")
+	names, err := system.Names(tree)
+	if err != nil {
+		return []host.Finding{{What: "systems", Detail: err.Error()}}
+	}
+	var findings []host.Finding
+	for _, name := range names {
+		f := host.Finding{What: "system " + name, Here: true, Detail: "needs nothing that is not here"}
+		p, err := system.Load(tree, name)
+		if err == nil {
+			err = errors.Join(p.Missing()...)
+		}
+		if err != nil {
+			f.Here, f.Detail, f.Remedy = false, err.Error(), hint(err)
+		}
+		findings = append(findings, f)
+	}
+	return findings
+}
+
+func printFindings(cmd *cobra.Command, findings []host.Finding, asJSON bool) error {
+	if asJSON {
+		encoder := json.NewEncoder(cmd.OutOrStdout())
+		encoder.SetIndent("", "  ")
+		return encoder.Encode(findings)
+	}
+	w := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
+	for _, f := range findings {
+		state := "ok"
+		switch {
+		case !f.Here && f.Needed:
+			state = "LACKS"
+		case !f.Here:
+			state = "without"
+		}
+		_, _ = fmt.Fprintf(w, "%s\t%s\t%s\n", state, f.What, f.Detail)
+		if f.Remedy != "" {
+			_, _ = fmt.Fprintf(w, "\t\tremedy: %s\n", f.Remedy)
+		}
+	}
+	return w.Flush()
+}

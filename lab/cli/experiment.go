@@ -1,0 +1,203 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"skerry.dev/skerry/lab/experiment"
+	"skerry.dev/skerry/lab/system"
+)
+
+// fileMax bounds an experiment file.
+const fileMax = 1 << 20
+
+// source is an experiment file with the plug-ins that it names.
+type source struct {
+	*experiment.Experiment
+	plugins map[string]*system.Plugin
+}
+
+// read reads an experiment file, checks it, and renders every system dry. All
+// that is wrong is a usageError.
+func read(file, systemsDir string) (source, error) {
+	data, err := readBounded(file)
+	if err != nil {
+		return source{}, usageError{err}
+	}
+	tree := systemTree(systemsDir)
+	names, err := system.Names(tree)
+	if err != nil {
+		return source{}, usageError{err}
+	}
+	e, err := experiment.Read(file, data)
+	if err == nil {
+		err = e.CheckSystems(names)
+	}
+	if err != nil {
+		return source{}, usageError{err}
+	}
+	s := source{Experiment: e, plugins: map[string]*system.Plugin{}}
+	for _, name := range e.Systems {
+		if s.plugins[name], err = system.Load(tree, name); err != nil {
+			return source{}, usageError{err}
+		}
+		values, err := system.ValuesFor(&e.Topology, "/dir", 1)
+		if err == nil {
+			_, err = s.plugins[name].Render(values)
+		}
+		if err != nil {
+			return source{}, usageError{err}
+		}
+	}
+	return s, nil
+}
+
+func readBounded(file string) ([]byte, error) {
+	info, err := os.Stat(file)
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() || info.Size() > fileMax {
+		return nil, fmt.Errorf("%s is not an experiment file: it must be a regular file of at most %d bytes", file, fileMax)
+	}
+	return os.ReadFile(file)
+}
+
+// missing lists what the systems need and this machine lacks.
+func (s source) missing() error {
+	var problems []error
+	for _, name := range s.Systems {
+		problems = append(problems, s.plugins[name].Missing()...)
+	}
+	return errors.Join(problems...)
+}
+
+func systemsFlag(cmd *cobra.Command) *string {
+	return cmd.Flags().String("systems", "", "folder of system plug-ins (default: those built in)")
+}
+
+func (c *commands) validate() *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "validate FILE", Short: "Check an experiment file and the systems that it names; start nothing",
+		Args: exactly(1),
+	}
+	dir := systemsFlag(cmd)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		s, err := read(args[0], *dir)
+		if err != nil {
+			return err
+		}
+		cmd.Printf("%s: valid, %d cells x %d repetitions\n", args[0], len(s.Cells()), s.Repetitions)
+		return nil
+	}
+	return cmd
+}
+
+func (c *commands) plan() *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "plan FILE", Short: "Show the cells, the way of a request, the time and the cores that a run needs",
+		Args: exactly(1),
+	}
+	dir := systemsFlag(cmd)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		s, err := read(args[0], *dir)
+		if err != nil {
+			return err
+		}
+		return s.printPlan(cmd)
+	}
+	return cmd
+}
+
+func (s source) printPlan(cmd *cobra.Command) error {
+	cells := s.Cells()
+	w := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
+	_, _ = fmt.Fprintln(w, "CELL\tID\tESTIMATE\tBUSY CORES\tHOPS")
+	var total time.Duration
+	for _, cell := range cells {
+		plugin := s.plugins[cell.System]
+		values, err := system.ValuesFor(&s.Topology, "/dir", 1)
+		if err != nil {
+			return err
+		}
+		budget := cell.CoreBudget(plugin.Need())
+		cores := fmt.Sprint(budget.Total().BusyLoops)
+		if err := budget.NotRunnable(runtime.NumCPU()); err != nil {
+			cores = err.Error()
+		}
+		estimate := s.Estimate(cell)
+		total += estimate * time.Duration(s.Repetitions)
+		hops := cell.Scenario.HopMap(plugin.Path(values))
+		_, _ = fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", cell, cell.ID(), estimate.Round(time.Millisecond), cores, hops)
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	cmd.Printf("\n%d cells x %d repetitions, about %s on %d cores\n",
+		len(cells), s.Repetitions, total.Round(time.Second), runtime.NumCPU())
+	return nil
+}
+
+func (c *commands) systems() *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "systems", Short: "List the systems under test, what each needs and whether it is here",
+		Args: exactly(0),
+	}
+	dir := systemsFlag(cmd)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		tree := systemTree(*dir)
+		names, err := system.Names(tree)
+		if err != nil {
+			return err
+		}
+		w := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
+		_, _ = fmt.Fprintln(w, "SYSTEM\tKIND\tNEEDS\tHERE\tSUMMARY")
+		for _, name := range names {
+			p, err := system.Load(tree, name)
+			if err != nil {
+				return err
+			}
+			needs, here := make([]string, len(p.Needs)), "yes"
+			for i, n := range p.Needs {
+				needs[i] = n.Program
+			}
+			if missing := p.Missing(); len(missing) > 0 {
+				here = "no: " + hint(missing[0])
+			}
+			_, _ = fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", p.Name, p.Kind, dash(strings.Join(needs, ", ")), here, p.Summary)
+		}
+		return w.Flush()
+	}
+	return cmd
+}
+
+func dash(s string) string {
+	if s == "" {
+		return "-"
+	}
+	return s
+}
+
+// runDir is where a run is kept unless asked otherwise.
+func runDir(name string, now time.Time) string {
+	return filepath.Join("runs", name+"-"+now.Format("20060102-150405"))
+}
+
+// notRunnable refuses a run with a cell that the machine's cores cannot carry.
+func (s source) notRunnable(cores int) error {
+	for _, cell := range s.Cells() {
+		budget := cell.CoreBudget(s.plugins[cell.System].Need())
+		if err := budget.NotRunnable(cores); err != nil {
+			return fmt.Errorf("cell %s: %w", cell, err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,310 @@
+package cli
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"skerry.dev/skerry/lab/host"
+	"skerry.dev/skerry/lab/impair"
+	"skerry.dev/skerry/lab/impair/emulator"
+	"skerry.dev/skerry/lab/topology"
+)
+
+func (c *commands) up() *cobra.Command {
+	var name, backend string
+	cmd := &cobra.Command{
+		Use: "up FILE", Short: "Take the topology of an experiment file up as a lab to work in by hand",
+		Args: exactly(1),
+	}
+	dir := systemsFlag(cmd)
+	cmd.Flags().StringVar(&name, "name", "", "name of the lab (default: the experiment's)")
+	cmd.Flags().StringVar(&backend, "links", emulator.Auto, "link back end: auto, netem or userspace")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		s, err := read(args[0], *dir)
+		if err != nil {
+			return err
+		}
+		path, err := agent()
+		if err != nil {
+			return err
+		}
+		if name == "" {
+			name = s.Name
+		}
+		began := c.now()
+		lab, err := host.Up(cmd.Context(), s.Topology, host.Options{Name: name, Agent: path, Backend: backend})
+		if err != nil {
+			return err
+		}
+		first := s.Topology.Nodes()[0]
+		cmd.Printf("lab %s is up: %d nodes in %s\n", lab.Name, len(lab.Nodes), c.now().Sub(began).Round(time.Millisecond))
+		cmd.PrintErrf("next: skerry exec %s %s -- ip address\n", lab.Name, first)
+		return nil
+	}
+	return cmd
+}
+
+// labRow is a lab as ps tells it.
+type labRow struct {
+	Name  string      `json:"name"`
+	State string      `json:"state"`
+	Nodes []nodeRow   `json:"nodes"`
+	Links []host.Link `json:"links"`
+	// Counters by direction, FROM>TO.
+	Counters map[string]impair.Counters `json:"counters"`
+	Backend  string                     `json:"backend"`
+}
+
+type nodeRow struct {
+	Node string `json:"node"`
+	Data string `json:"data"`
+	Mgmt string `json:"mgmt"`
+	Pid  int    `json:"pid"`
+}
+
+func (c *commands) ps() *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use: "ps", Short: "List the labs that are up, with their nodes and links",
+		Args: exactly(0),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			rows, err := listLabs(cmd)
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				encoder := json.NewEncoder(cmd.OutOrStdout())
+				encoder.SetIndent("", "  ")
+				return encoder.Encode(rows)
+			}
+			return printLabs(cmd, rows)
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print as JSON")
+	return cmd
+}
+
+func listLabs(cmd *cobra.Command) ([]labRow, error) {
+	names, err := host.Names()
+	if err != nil {
+		return nil, err
+	}
+	rows := []labRow{}
+	for _, name := range names {
+		lab, err := host.Open(name)
+		if errors.Is(err, host.ErrNoLab) {
+			continue // it went down, or is on its way up
+		}
+		if err != nil {
+			return nil, err
+		}
+		row := labRow{Name: name, State: "up", Links: lab.Links}
+		if err := lab.Check(cmd.Context()); err != nil {
+			row.State = "broken: " + err.Error()
+		} else if status, err := lab.LinkStatus(cmd.Context()); err == nil {
+			row.Counters, row.Backend = status.Counters, status.Backend
+		}
+		for _, n := range lab.Topology.Nodes() {
+			row.Nodes = append(row.Nodes, nodeRow{n.String(), n.Data.Addr().String(), n.Mgmt.Addr().String(), lab.Nodes[n.Ref()].Pid})
+		}
+		rows = append(rows, row)
+	}
+	return rows, nil
+}
+
+func printLabs(cmd *cobra.Command, rows []labRow) error {
+	if len(rows) == 0 {
+		cmd.PrintErrln("no lab is up; 'skerry up FILE' makes one")
+		return nil
+	}
+	w := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
+	for _, r := range rows {
+		_, _ = fmt.Fprintf(w, "LAB %s\t%s\tlinks by %s\n", r.Name, r.State, dash(r.Backend))
+		for _, n := range r.Nodes {
+			_, _ = fmt.Fprintf(w, "  node %s\tdata %s\tmgmt %s\tpid %d\n", n.Node, n.Data, n.Mgmt, n.Pid)
+		}
+		for _, l := range r.Links {
+			c := r.Counters[l.Name()]
+			_, _ = fmt.Fprintf(w, "  link %s > %s\t%s\t%d packets\t%d lost, %d overflowed, %d late\n",
+				l.From, l.To, l.Does, c.Packets, c.Lost, c.Overflowed, c.Late)
+		}
+	}
+	return w.Flush()
+}
+
+func (c *commands) exec() *cobra.Command {
+	return &cobra.Command{
+		Use: "exec LAB NODE -- COMMAND [ARG...]", Short: "Run a command in a node",
+		Example: "  skerry exec quickstart c2/worker -- ping -c 3 c1-worker",
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) < 3 {
+				return usageError{fmt.Errorf("usage: %s", cmd.UseLine())}
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return c.inNode(cmd, args[0], args[1], args[2:])
+		},
+	}
+}
+
+func (c *commands) shell() *cobra.Command {
+	return &cobra.Command{
+		Use: "shell LAB NODE", Short: "Open a shell in a node",
+		Args: exactly(2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			shell := os.Getenv("SHELL")
+			if shell == "" {
+				shell = "/bin/sh"
+			}
+			return c.inNode(cmd, args[0], args[1], []string{shell})
+		},
+	}
+}
+
+// inNode runs a command in the foreground, with the exit status of the command.
+func (c *commands) inNode(cmd *cobra.Command, name, node string, args []string) error {
+	lab, err := host.Open(name)
+	if err != nil {
+		return err
+	}
+	ref, err := nodeOf(lab, node)
+	if err != nil {
+		return err
+	}
+	err = lab.Run(cmd.Context(), host.Command{
+		Node: ref, Name: fmt.Sprintf("exec-%d", os.Getpid()), Args: args, Foreground: true,
+		Stdin: c.env.Stdin, Stdout: c.env.Stdout, Stderr: c.env.Stderr,
+	})
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
+		return statusError{exit.ExitCode()}
+	}
+	return err
+}
+
+// statusError passes the exit status of a program in a node on; the program has
+// said what there is to say.
+type statusError struct{ status int }
+
+func (e statusError) Error() string { return fmt.Sprintf("exit status %d", e.status) }
+
+// nodeOf finds a node by CLUSTER/NODE or by its host name.
+func nodeOf(lab *host.Lab, name string) (topology.Ref, error) {
+	var names []string
+	for _, n := range lab.Topology.Nodes() {
+		if n.String() == name || n.Host() == name {
+			return n.Ref(), nil
+		}
+		names = append(names, n.String())
+	}
+	return "", usageError{fmt.Errorf("no node %q in lab %s; there are %s", name, lab.Name, strings.Join(names, ", "))}
+}
+
+func (c *commands) link() *cobra.Command {
+	cmd := &cobra.Command{Use: "link", Short: "Change the links of a lab", Args: exactly(0), RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() }}
+	cmd.AddCommand(c.linkSet())
+	return cmd
+}
+
+func (c *commands) linkSet() *cobra.Command {
+	var does impair.Impairment
+	var unit, distribution string
+	var oneWay bool
+	cmd := &cobra.Command{
+		Use:   "set LAB FROM TO",
+		Short: "Impair both directions between two clusters or two nodes, or one of them",
+		Long: `Set replaces what the link does; without a flag it does nothing again. FROM and
+TO are two clusters (c1 c2) or two nodes (c1/worker c2/worker).`,
+		Example: "  skerry link set quickstart c1 c2 --delay 5ms --loss 0.1% --rate 100mbit",
+		Args:    exactly(3),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			does.Distribution = impair.Distribution(distribution)
+			if err := does.Check(); err != nil {
+				return usageError{err}
+			}
+			if !slices.Contains([]impair.Unit{"", impair.UnitPacket, impair.UnitSuperpacket}, impair.Unit(unit)) {
+				return usageError{fmt.Errorf("unit %q is neither packet nor superpacket", unit)}
+			}
+			from, to := topology.Ref(args[1]), topology.Ref(args[2])
+			link := host.Link{From: from, To: to, Unit: impair.Unit(unit), Does: does}
+			changes := []host.Link{link}
+			if link.From, link.To = to, from; !oneWay {
+				changes = append(changes, link)
+			}
+			return setLinks(cmd, args[0], changes)
+		},
+	}
+	flags := cmd.Flags()
+	flags.Var(&does.Delay, "delay", "delay of every packet, such as 5ms")
+	flags.Var(&does.Jitter, "jitter", "variation of the delay")
+	flags.StringVar(&distribution, "distribution", "", "of the jitter: uniform (default) or normal")
+	flags.BoolVar(&does.Reorder, "reorder", false, "let jitter change the order of packets")
+	flags.Var(&does.Loss, "loss", "probability that a packet is lost, such as 0.1%")
+	flags.Var(&does.Rate, "rate", "rate in Ethernet frames, such as 100mbit")
+	flags.Var(&does.Queue, "queue", "bytes that may wait for the rate, such as 256KB")
+	flags.StringVar(&unit, "unit", "", "what loss, jitter and rate fall on: packet (default) or superpacket")
+	flags.BoolVar(&oneWay, "one-way", false, "impair FROM to TO alone")
+	return cmd
+}
+
+func setLinks(cmd *cobra.Command, name string, changes []host.Link) error {
+	lab, err := host.Open(name)
+	if err != nil {
+		return err
+	}
+	links := slices.DeleteFunc(slices.Clone(lab.Links), func(l host.Link) bool {
+		return slices.ContainsFunc(changes, func(ch host.Link) bool { return ch.Name() == l.Name() })
+	})
+	return lab.SetLinks(cmd.Context(), append(links, changes...), lab.Seed)
+}
+
+func (c *commands) down() *cobra.Command {
+	var all bool
+	cmd := &cobra.Command{
+		Use: "down LAB", Short: "Remove a lab and all that runs in it",
+		Args: func(cmd *cobra.Command, args []string) error {
+			if all != (len(args) == 0) || len(args) > 1 {
+				return usageError{fmt.Errorf("usage: %s, or skerry down --all", cmd.UseLine())}
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			names := args
+			if all {
+				var err error
+				if names, err = host.Names(); err != nil {
+					return err
+				}
+			}
+			var problems error
+			for _, name := range names {
+				problems = errors.Join(problems, c.downOne(cmd, name))
+			}
+			return problems
+		},
+	}
+	cmd.Flags().BoolVar(&all, "all", false, "remove every lab")
+	return cmd
+}
+
+func (c *commands) downOne(cmd *cobra.Command, name string) error {
+	began := c.now()
+	lab, err := host.Open(name)
+	if err != nil {
+		return err
+	}
+	if err := lab.Down(); err != nil {
+		return err
+	}
+	cmd.Printf("lab %s is down in %s\n", name, c.now().Sub(began).Round(time.Millisecond))
+	return nil
+}

@@ -1,0 +1,102 @@
+package experiment
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	"skerry.dev/skerry/internal/quantity"
+)
+
+// setUp is an allowance for what a repetition does besides its requests: start
+// the processes and wait until they are ready.
+const setUp = 500 * time.Millisecond
+
+// Estimate is how long one repetition of a cell takes on a perfect host: every
+// request crosses the links between client and service once there and back (a
+// new connection twice), waits for the workload, and shares the rate with the
+// other threads. It knows nothing of the system's own work, of slow start or of
+// retransmission, so the truth is longer.
+func (e *Experiment) Estimate(c Cell) time.Duration {
+	there := c.Scenario.impairment(e.Topology.Client, e.Topology.Service)
+	back := c.Scenario.impairment(e.Topology.Service, e.Topology.Client)
+	trips := 1.0
+	if c.Connection == ConnectionNew {
+		trips = 2
+	}
+	kind, _ := workloadKind(c.Workload)
+	answer := kind.answer
+	if kind.echoes {
+		answer = c.Size
+	}
+	request := trips*seconds(there.Delay+back.Delay) + seconds(c.Time) + seconds(c.Think) +
+		float64(c.Threads)*(serialise(c.Size, there.Rate)+serialise(answer, back.Rate))
+	total := request*float64(c.Iterations+c.Warmup) + setUp.Seconds()
+	if total >= float64(math.MaxInt64)/1e9 {
+		return math.MaxInt64
+	}
+	return time.Duration(total * 1e9)
+}
+
+func seconds(d quantity.Duration) float64 { return d.Std().Seconds() }
+
+// serialise is how long a body takes onto the wire, in seconds.
+func serialise(s quantity.Size, r quantity.Rate) float64 {
+	if r == 0 {
+		return 0
+	}
+	return 8 * float64(s) / float64(r)
+}
+
+// ErrNotRunnable is wrapped where the host has too few cores for a cell.
+var ErrNotRunnable = errors.New("not runnable here")
+
+// Need is what a part of a cell takes: BusyLoops never sleep and take a core
+// each; Processes share what is left.
+type Need struct {
+	BusyLoops int `json:"busy_loops"`
+	Processes int `json:"processes"`
+}
+
+// CoreBudget is what a cell needs, by who needs it.
+type CoreBudget struct {
+	// Emulator of the links in user space: one busy loop, where a link does anything.
+	Emulator Need `json:"emulator"`
+	Load     Need `json:"load"`
+	Service  Need `json:"service"`
+	System   Need `json:"system"`
+}
+
+// CoreBudget adds what the system needs to what the lab needs for the cell.
+func (c Cell) CoreBudget(system Need) CoreBudget {
+	b := CoreBudget{Load: Need{Processes: 1}, Service: Need{Processes: 1}, System: system}
+	for _, d := range c.Scenario.Directions() {
+		if !d.IsZero() {
+			b.Emulator = Need{BusyLoops: 1, Processes: 1}
+		}
+	}
+	return b
+}
+
+// Total sums the parts.
+func (b CoreBudget) Total() Need {
+	var sum Need
+	for _, n := range []Need{b.Emulator, b.Load, b.Service, b.System} {
+		sum.BusyLoops += n.BusyLoops
+		sum.Processes += n.Processes
+	}
+	return sum
+}
+
+// NotRunnable says what a host with that many cores lacks; nil where it lacks
+// nothing. Every busy loop takes a core, and one core is for the rest of the
+// lab; processes that sleep between requests do not count.
+func (b CoreBudget) NotRunnable(cores int) error {
+	loops := b.Total().BusyLoops
+	if loops == 0 || loops <= cores-1 {
+		return nil
+	}
+	return fmt.Errorf("%w: %d busy loops (%d of the link emulator, %d of the system) and the rest of the lab need %d cores, this host has %d",
+		ErrNotRunnable, loops, b.Emulator.BusyLoops, b.System.BusyLoops, loops+1, cores)
+}

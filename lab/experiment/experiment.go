@@ -1,0 +1,130 @@
+// Package experiment is the experiment file: its types, its strict reading, the
+// matrix of cells that it asks for and what each cell will cost. It starts and
+// measures nothing. Begin at Read, then Experiment.Cells and Order.
+package experiment
+
+import (
+	"skerry.dev/skerry/internal/quantity"
+	"skerry.dev/skerry/internal/strict"
+	"skerry.dev/skerry/lab/impair"
+	"skerry.dev/skerry/lab/topology"
+)
+
+// Experiment is one file: a matrix of scenarios, systems, workloads and load,
+// and what is asked of the result.
+type Experiment struct {
+	// Name of the experiment: lower-case letters, digits and hyphens.
+	Name string `yaml:"name" json:"name" jsonschema:"pattern=^[a-z0-9]([a-z0-9-]{0\\,61}[a-z0-9])?$"`
+	// Description says in a sentence what the experiment is for.
+	Description string `yaml:"description,omitempty" json:"description,omitempty"`
+	// Topology of clusters and nodes.
+	Topology topology.Topology `yaml:"topology" json:"topology"`
+	// Scenarios are named sets of impairments; each is a level of the matrix.
+	Scenarios []Scenario `yaml:"scenarios" json:"scenarios" jsonschema:"minItems=1"`
+	// Systems under test, by the name of their plug-in; each is a level.
+	Systems []string `yaml:"systems" json:"systems" jsonschema:"minItems=1,uniqueItems=true"`
+	// Workloads served; each, at each of its sizes, is a level.
+	Workloads []Workload `yaml:"workloads" json:"workloads" jsonschema:"minItems=1"`
+	// Load that drives the workload; every list in it is a factor.
+	Load Load `yaml:"load" json:"load"`
+	// Repetitions of every cell, each with fresh processes and connections.
+	Repetitions int `yaml:"repetitions" json:"repetitions" jsonschema:"minimum=1,maximum=1000"`
+	// Seed of the order of cells, of loss and of jitter; by default drawn and recorded.
+	Seed uint64 `yaml:"seed,omitempty" json:"seed,omitempty" jsonschema:"minimum=0"`
+	// Objectives that the run must meet; a miss is exit status 1.
+	Objectives []Objective `yaml:"objectives,omitempty" json:"objectives,omitempty"`
+
+	// document knows where the values stand, for the checks that come later.
+	document strict.Document
+}
+
+// Scenario is a named set of impairments.
+type Scenario struct {
+	// Name of the scenario, as charts show it: lower-case letters, digits and hyphens.
+	Name string `yaml:"name" json:"name" jsonschema:"pattern=^[a-z0-9]([a-z0-9-]{0\\,61}[a-z0-9])?$"`
+	// Unit that loss, jitter and rate fall on: packet (default) or superpacket.
+	Unit impair.Unit `yaml:"unit,omitempty" json:"unit,omitempty" jsonschema:"enum=packet,enum=superpacket"`
+	// Links that are impaired; all others cost nothing.
+	Links []Link `yaml:"links,omitempty" json:"links,omitempty"`
+}
+
+// Link impairs both directions between two ends, or one.
+type Link struct {
+	// Between names both ends: two clusters or two nodes; each direction is
+	// impaired separately, as written here.
+	Between []topology.Ref `yaml:"between,omitempty" json:"between,omitempty" jsonschema:"minItems=2,maxItems=2,oneof_required=both directions"`
+	// From names the end that sends, where one direction alone is impaired.
+	From topology.Ref `yaml:"from,omitempty" json:"from,omitempty" jsonschema:"oneof_required=one direction"`
+	// To names the end that receives; from and to stand in place of between.
+	To topology.Ref `yaml:"to,omitempty" json:"to,omitempty" jsonschema:"oneof_required=one direction"`
+
+	impair.Impairment `yaml:",inline"`
+}
+
+// Workload is the application served.
+type Workload struct {
+	// Name: payload-echo, payload-recv, static-reply, hello-world, sleep or burn.
+	Name string `yaml:"name" json:"name" jsonschema:"enum=payload-echo,enum=payload-recv,enum=static-reply,enum=hello-world,enum=sleep,enum=burn"`
+	// Size of the request's body, for payload-echo and payload-recv; a list is a factor.
+	Size List[quantity.Size] `yaml:"size,omitempty" json:"size,omitempty"`
+	// Time that sleep sleeps or burn computes per request; a list is a factor.
+	Time List[quantity.Duration] `yaml:"time,omitempty" json:"time,omitempty"`
+	// Memory that burn touches per request.
+	Memory quantity.Size `yaml:"memory,omitempty" json:"memory,omitempty"`
+}
+
+// Load drives a workload in a closed loop over HTTP/1.1. Every list is a factor.
+type Load struct {
+	// Threads that request at the same time, 1 to 1024; 1 by default.
+	Threads List[int] `yaml:"threads,omitempty" json:"threads,omitempty"`
+	// Iterations: requests per thread that count.
+	Iterations int `yaml:"iterations" json:"iterations" jsonschema:"minimum=1,maximum=10000000"`
+	// Warmup requests per thread that are recorded but marked as warm-up.
+	Warmup int `yaml:"warmup,omitempty" json:"warmup,omitempty" jsonschema:"minimum=0,maximum=10000000"`
+	// Think is the time between an answer and the next request of a thread.
+	Think List[quantity.Duration] `yaml:"think,omitempty" json:"think,omitempty"`
+	// Connection: kept (default; one per thread) or new (one per request).
+	Connection List[string] `yaml:"connection,omitempty" json:"connection,omitempty"`
+	// Timeout of one request; 30s by default.
+	Timeout quantity.Duration `yaml:"timeout,omitempty" json:"timeout,omitempty"`
+}
+
+// Objective is a bound on a figure of every cell that it selects.
+type Objective struct {
+	// Metric: p50, p90, p99, mean, max (response time), first (request 1 of a
+	// connection, median) or errors (share of requests).
+	Metric string `yaml:"metric" json:"metric" jsonschema:"enum=p50,enum=p90,enum=p99,enum=mean,enum=max,enum=first,enum=errors"`
+	// Below is the bound: a duration, or for errors a percentage.
+	Below string `yaml:"below" json:"below"`
+	// Systems that it holds for; absent means all.
+	Systems []string `yaml:"systems,omitempty" json:"systems,omitempty" jsonschema:"minItems=1"`
+	// Scenarios that it holds for; absent means all.
+	Scenarios []string `yaml:"scenarios,omitempty" json:"scenarios,omitempty" jsonschema:"minItems=1"`
+	// Workloads that it holds for; absent means all.
+	Workloads []string `yaml:"workloads,omitempty" json:"workloads,omitempty" jsonschema:"minItems=1"`
+}
+
+// List is a factor: it reads one value or a list of values.
+type List[T any] []T
+
+// OneOrMany marks the list for internal/strict.
+func (List[T]) OneOrMany() {}
+
+// Cell is one combination of factors: what one repetition runs.
+type Cell struct {
+	Scenario Scenario `json:"scenario"`
+	System   string   `json:"system"`
+	Workload string   `json:"workload"`
+	// Size of the request's body in bytes; 0 where the workload takes none.
+	Size quantity.Size `json:"size"`
+	// Time that sleep sleeps or burn computes.
+	Time quantity.Duration `json:"time,omitempty"`
+	// Memory that burn touches.
+	Memory     quantity.Size     `json:"memory,omitempty"`
+	Threads    int               `json:"threads"`
+	Iterations int               `json:"iterations"`
+	Warmup     int               `json:"warmup,omitempty"`
+	Think      quantity.Duration `json:"think,omitempty"`
+	Connection string            `json:"connection"`
+	Timeout    quantity.Duration `json:"timeout"`
+}

@@ -1,0 +1,201 @@
+package experiment
+
+import (
+	"bytes"
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"math"
+	"math/bits"
+	"math/rand/v2"
+	"slices"
+	"strings"
+
+	"skerry.dev/skerry/internal/quantity"
+)
+
+// Bounds of the matrix.
+const (
+	cellsMax = 10_000
+	runsMax  = 100_000 // cells times repetitions
+)
+
+// Cells expands the matrix of an experiment that Read returned, in the order of
+// the file: scenarios, systems, workloads with their sizes and times, threads,
+// think, connection; the last varies fastest.
+func (e *Experiment) Cells() []Cell {
+	cells := []Cell{{Iterations: e.Load.Iterations, Warmup: e.Load.Warmup, Timeout: e.Load.timeout()}}
+	cells = cross(cells, e.Scenarios, func(c *Cell, s Scenario) { c.Scenario = s })
+	cells = cross(cells, e.Systems, func(c *Cell, s string) { c.System = s })
+	cells = cross(cells, e.served(), func(c *Cell, s Cell) {
+		c.Workload, c.Size, c.Time, c.Memory = s.Workload, s.Size, s.Time, s.Memory
+	})
+	cells = cross(cells, or(e.Load.Threads, 1), func(c *Cell, n int) { c.Threads = n })
+	cells = cross(cells, or(e.Load.Think, 0), func(c *Cell, d quantity.Duration) { c.Think = d })
+	return cross(cells, or(e.Load.Connection, ConnectionKept), func(c *Cell, kind string) { c.Connection = kind })
+}
+
+// served lists the workloads at each of their sizes and times.
+func (e *Experiment) served() []Cell {
+	var all []Cell
+	for _, w := range e.Workloads {
+		cells := []Cell{{Workload: w.Name, Memory: w.Memory}}
+		cells = cross(cells, or(w.Size, 0), func(c *Cell, s quantity.Size) { c.Size = s })
+		cells = cross(cells, or(w.Time, 0), func(c *Cell, d quantity.Duration) { c.Time = d })
+		all = append(all, cells...)
+	}
+	return all
+}
+
+// cross gives every cell each of the levels.
+func cross[T any](cells []Cell, levels []T, set func(*Cell, T)) []Cell {
+	all := make([]Cell, 0, len(cells)*len(levels))
+	for _, c := range cells {
+		for _, level := range levels {
+			set(&c, level)
+			all = append(all, c)
+		}
+	}
+	return all
+}
+
+func or[T any](list List[T], otherwise T) []T {
+	if len(list) == 0 {
+		return []T{otherwise}
+	}
+	return list
+}
+
+// factor is a list in the file and how many levels it has.
+type factor struct {
+	path   string
+	levels int
+}
+
+// matrix bounds the number of cells before any is made.
+func (c *checker) matrix() {
+	e := c.e
+	factors := []factor{
+		{"scenarios", len(e.Scenarios)},
+		{"systems", len(e.Systems)},
+		{"load.threads", len(or(e.Load.Threads, 1))},
+		{"load.think", len(or(e.Load.Think, 0))},
+		{"load.connection", len(or(e.Load.Connection, ""))},
+	}
+	served, lists := c.served()
+	cells := served
+	for _, f := range factors {
+		cells = times(cells, f.levels)
+	}
+	largest := slices.MaxFunc(append(factors, lists...), func(a, b factor) int { return cmp.Compare(a.levels, b.levels) })
+	switch {
+	case cells > cellsMax:
+		c.add(largest.path, fmt.Sprintf("shorten the longest list: %s has %d values", largest.path, largest.levels),
+			"the matrix has %s cells, the most is %d", count(cells), cellsMax)
+	case times(cells, max(0, e.Repetitions)) > runsMax:
+		c.add("repetitions", "repeat less, or shorten a list",
+			"%d cells, %d times each, are more runs than %d", cells, e.Repetitions, runsMax)
+	}
+}
+
+// served counts the workloads at each of their sizes and times, and names the lists.
+func (c *checker) served() (levels uint64, lists []factor) {
+	lists = append(lists, factor{"workloads", len(c.e.Workloads)})
+	for i, w := range c.e.Workloads {
+		sizes, times := len(or(w.Size, 0)), len(or(w.Time, 0))
+		lists = append(lists,
+			factor{fmt.Sprintf("workloads[%d].size", i), sizes}, factor{fmt.Sprintf("workloads[%d].time", i), times})
+		levels += uint64(sizes) * uint64(times) // a file has room for 10^6 of each at most
+	}
+	return levels, lists
+}
+
+// times multiplies, and stays at the largest number where that overflows.
+func times(a uint64, b int) uint64 {
+	high, low := bits.Mul64(a, uint64(b))
+	if high != 0 {
+		return math.MaxUint64
+	}
+	return low
+}
+
+func count(n uint64) string {
+	if n == math.MaxUint64 {
+		return "more than 10^19"
+	}
+	return fmt.Sprint(n)
+}
+
+// ID names the cell: the first 12 hexadecimal digits of the SHA-256 of its JSON
+// with sorted keys. Equal cells of any two runs have equal names.
+func (c Cell) ID() string {
+	sum := sha256.Sum256(canonical(c))
+	return hex.EncodeToString(sum[:])[:12]
+}
+
+// canonical sorts the keys by a way through a map; numbers keep their digits.
+func canonical(c Cell) []byte {
+	text, err := json.Marshal(c)
+	if err != nil {
+		panic(err) // a cell holds nothing that JSON lacks
+	}
+	var value any
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	decoder.UseNumber()
+	if err := decoder.Decode(&value); err != nil {
+		panic(err)
+	}
+	if text, err = json.Marshal(value); err != nil {
+		panic(err)
+	}
+	return text
+}
+
+// String labels the cell, unlike any other of its matrix:
+// "edg10/haproxy-mtls/payload-echo 100KB 1 thread kept".
+func (c Cell) String() string {
+	parts := []string{c.Scenario.Name + "/" + c.System + "/" + c.Workload}
+	if c.Size > 0 {
+		parts = append(parts, c.Size.String())
+	}
+	if kind, _ := workloadKind(c.Workload); kind.time {
+		parts = append(parts, c.Time.String())
+	}
+	if c.Memory > 0 {
+		parts = append(parts, c.Memory.String())
+	}
+	threads := fmt.Sprintf("%d threads", c.Threads)
+	if c.Threads == 1 {
+		threads = "1 thread"
+	}
+	parts = append(parts, threads)
+	if c.Think > 0 {
+		parts = append(parts, "think "+c.Think.String())
+	}
+	return strings.Join(append(parts, c.Connection), " ")
+}
+
+// Slot is one repetition of one cell in the order of a run.
+type Slot struct {
+	// Cell is an index into Cells, Repetition counts from 1.
+	Cell, Repetition int
+}
+
+// Order interleaves the cells: each repetition is a block that holds every cell
+// once, shuffled, so that a drift of the host falls on all cells alike. The same
+// seed gives the same order.
+func Order(seed uint64, cells, repetitions int) []Slot {
+	random := rand.New(rand.NewPCG(seed, orderStream))
+	order := make([]Slot, 0, cells*repetitions)
+	for r := range repetitions {
+		for _, c := range random.Perm(cells) {
+			order = append(order, Slot{Cell: c, Repetition: r + 1})
+		}
+	}
+	return order
+}
+
+// orderStream keeps the order apart from other uses of an experiment's seed.
+const orderStream = 0x6f72646572 // "order"

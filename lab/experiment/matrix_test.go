@@ -1,0 +1,184 @@
+package experiment_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"skerry.dev/skerry/internal/quantity"
+	"skerry.dev/skerry/lab/experiment"
+	"skerry.dev/skerry/lab/impair"
+	"skerry.dev/skerry/lab/topology"
+)
+
+// TestPlan writes down what a plan of each valid file would show: cells,
+// directions, hop maps and order.
+func TestPlan(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		path []topology.Ref
+	}{
+		{"quickstart", []topology.Ref{"c2/worker", "c2/head", "c1/head", "c1/worker"}},
+		{"every-key", []topology.Ref{"site-b/n3", "site-b/n3", "site-b/n1", "site-a/n2", "site-a/n1", "site-a/n1"}},
+	} {
+		e := read(t, "testdata/"+c.name+".yaml")
+		var out strings.Builder
+		cells := e.Cells()
+		for i, cell := range cells {
+			fmt.Fprintf(&out, "cell %d %s %s, about %s\n", i, cell.ID(), cell, e.Estimate(cell).Round(time.Millisecond))
+		}
+		for _, s := range e.Scenarios {
+			there, back := slices.Clone(c.path), slices.Clone(c.path)
+			slices.Reverse(back)
+			fmt.Fprintf(&out, "scenario %s\n  there %s\n  back  %s\n", s.Name, s.HopMap(there), s.HopMap(back))
+			for _, d := range s.Directions() {
+				fmt.Fprintf(&out, "  %s per %s, delay %s\n", d.Name(), d.Unit, d.Delay)
+			}
+		}
+		fmt.Fprintf(&out, "order of seed 7:")
+		for _, slot := range experiment.Order(7, len(cells), e.Repetitions) {
+			fmt.Fprintf(&out, " %d.%d", slot.Cell, slot.Repetition)
+		}
+		golden(t, "testdata/"+c.name+".txt", out.String()+"\n")
+	}
+}
+
+func TestCellID(t *testing.T) {
+	cell := read(t, "testdata/quickstart.yaml").Cells()[3]
+	id := cell.ID()
+	if again := read(t, "testdata/quickstart.yaml").Cells()[3].ID(); again != id {
+		t.Errorf("two readings of a cell have the names %s and %s", id, again)
+	}
+	// The least difference that a file can express is another cell.
+	other := cell
+	other.Scenario.Links = slices.Clone(cell.Scenario.Links)
+	cell.Scenario.Name, other.Scenario.Name = "x", "x"
+	other.Scenario.Links = []experiment.Link{{From: "c1", To: "c2", Impairment: impair.Impairment{Loss: 1e-12}}}
+	cell.Scenario.Links = []experiment.Link{{From: "c1", To: "c2", Impairment: impair.Impairment{Loss: 2e-12}}}
+	if cell.ID() == other.ID() {
+		t.Errorf("losses of %s and %s have the name %s", cell.Scenario.Links[0].Loss, other.Scenario.Links[0].Loss, id)
+	}
+}
+
+func TestOrder(t *testing.T) {
+	const cells, repetitions = 50, 8
+	order := experiment.Order(1, cells, repetitions)
+	if len(order) != cells*repetitions {
+		t.Fatalf("%d slots, want %d", len(order), cells*repetitions)
+	}
+	var blocks [][]int
+	for r := range repetitions {
+		var block []int
+		for _, s := range order[r*cells : (r+1)*cells] {
+			if s.Repetition != r+1 {
+				t.Fatalf("repetition %d stands in block %d", s.Repetition, r+1)
+			}
+			block = append(block, s.Cell)
+		}
+		blocks = append(blocks, slices.Clone(block))
+		slices.Sort(block)
+		for want, got := range block {
+			if got != want {
+				t.Fatalf("block %d lacks cell %d", r+1, want)
+			}
+		}
+	}
+	if slices.Equal(blocks[0], blocks[1]) || slices.IsSorted(blocks[0]) {
+		t.Error("the blocks are not shuffled, each on its own")
+	}
+	if !slices.Equal(order, experiment.Order(1, cells, repetitions)) {
+		t.Error("the same seed gives another order")
+	}
+	if slices.Equal(order, experiment.Order(2, cells, repetitions)) {
+		t.Error("another seed gives the same order")
+	}
+}
+
+func TestHopMapOfNoWay(t *testing.T) {
+	s := read(t, "testdata/quickstart.yaml").Scenarios[1]
+	if got := s.HopMap([]topology.Ref{"c1/head", "c1/head"}).String(); got != "c1/head" {
+		t.Errorf("client and service on one node: %q", got)
+	}
+	if got := s.HopMap(nil).String(); got != "" {
+		t.Errorf("no path: %q", got)
+	}
+}
+
+func TestEstimate(t *testing.T) {
+	e := read(t, "testdata/quickstart.yaml")
+	base := e.Cells()[0]
+	base.Scenario = experiment.Scenario{Links: []experiment.Link{{
+		Between: []topology.Ref{"c1", "c2"}, Impairment: impair.Impairment{Delay: quantity.Duration(10 * time.Millisecond), Rate: 8e6},
+	}}}
+	base.Iterations, base.Warmup, base.Size = 90, 10, 1000
+	setUp := e.Estimate(experiment.Cell{})
+	for _, c := range []struct {
+		name   string
+		change func(*experiment.Cell)
+		want   time.Duration // of one request
+	}{
+		{"kept: a round trip and the body there and back", func(*experiment.Cell) {}, 22 * time.Millisecond},
+		{"new: two round trips", func(c *experiment.Cell) { c.Connection = experiment.ConnectionNew }, 42 * time.Millisecond},
+		{"recv: the body there", func(c *experiment.Cell) { c.Workload = "payload-recv" }, 21 * time.Millisecond},
+		{"static: 1000 bytes back", func(c *experiment.Cell) { c.Workload, c.Size = "static-reply", 0 }, 21 * time.Millisecond},
+		{"four threads share the rate", func(c *experiment.Cell) { c.Threads = 4 }, 28 * time.Millisecond},
+		{"sleep and think", func(c *experiment.Cell) {
+			c.Workload, c.Size, c.Time, c.Think = "sleep", 0, quantity.Duration(time.Second), quantity.Duration(time.Second)
+		}, 2020 * time.Millisecond},
+		{"one way", func(c *experiment.Cell) {
+			c.Scenario.Links = []experiment.Link{{From: "c2", To: "c1", Impairment: base.Scenario.Links[0].Impairment}}
+		}, 11 * time.Millisecond},
+	} {
+		cell := base
+		c.change(&cell)
+		if got := (e.Estimate(cell) - setUp) / 100; (got - c.want).Abs() > time.Microsecond {
+			t.Errorf("%s: %v a request, want %v", c.name, got, c.want)
+		}
+	}
+	base.Size, base.Iterations, base.Threads = 1<<30, 10_000_000, 1024
+	base.Scenario.Links[0].Rate = 1
+	if got := e.Estimate(base); got != 1<<63-1 {
+		t.Errorf("longer than 290 years: %v", got)
+	}
+}
+
+func TestCoreBudget(t *testing.T) {
+	cells := read(t, "testdata/quickstart.yaml").Cells()
+	plain, linked := cells[0], cells[4]
+	if plain.Scenario.Name != "lcl" || linked.Scenario.Name != "edg10" {
+		t.Fatalf("cells are %s and %s", plain, linked)
+	}
+	gateways := experiment.Need{Processes: 2}
+	overlay := experiment.Need{BusyLoops: 1, Processes: 1}
+	for _, c := range []struct {
+		name   string
+		cell   experiment.Cell
+		system experiment.Need
+		want   experiment.Need
+		least  int // cores
+	}{
+		{"no links", plain, experiment.Need{}, experiment.Need{BusyLoops: 0, Processes: 2}, 1},
+		{"gateways", plain, gateways, experiment.Need{BusyLoops: 0, Processes: 4}, 1},
+		{"links", linked, gateways, experiment.Need{BusyLoops: 1, Processes: 5}, 2},
+		{"links and a busy system", linked, overlay, experiment.Need{BusyLoops: 2, Processes: 4}, 3},
+	} {
+		b := c.cell.CoreBudget(c.system)
+		if got := b.Total(); got != c.want {
+			t.Errorf("%s: needs %+v, want %+v", c.name, got, c.want)
+		}
+		if err := b.NotRunnable(c.least); err != nil {
+			t.Errorf("%s: on %d cores: %v", c.name, c.least, err)
+		}
+		if err := b.NotRunnable(c.least - 1); c.least > 1 && !errors.Is(err, experiment.ErrNotRunnable) {
+			t.Errorf("%s: runs on %d cores: %v", c.name, c.least-1, err)
+		}
+	}
+	err := linked.CoreBudget(overlay).NotRunnable(2)
+	want := "not runnable here: 2 busy loops (1 of the link emulator, 1 of the system) and the rest of the lab need 3 cores, this host has 2"
+	if err == nil || err.Error() != want {
+		t.Errorf("got error %v, want %s", err, want)
+	}
+}

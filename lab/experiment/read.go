@@ -1,0 +1,202 @@
+package experiment
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"skerry.dev/skerry/internal/nearest"
+	"skerry.dev/skerry/internal/quantity"
+	"skerry.dev/skerry/internal/strict"
+	"skerry.dev/skerry/lab/impair"
+)
+
+// Bounds of what a file may ask for.
+const (
+	nameMax        = 63 // a DNS label
+	threadsMax     = 1024
+	iterationsMax  = 10_000_000
+	repetitionsMax = 1000
+	requestsMax    = 20_000_000 // of one repetition: one file of samples
+	sizeMax        = quantity.Size(1 << 30)
+	memoryMax      = quantity.Size(64 << 30)
+	timeMax        = quantity.Duration(time.Hour)
+)
+
+// TimeoutDefault bounds one request where the file sets no timeout.
+const TimeoutDefault = quantity.Duration(30 * time.Second)
+
+// Connection says when the load opens one.
+const (
+	// ConnectionKept opens one connection per thread. The default.
+	ConnectionKept = "kept"
+	// ConnectionNew opens one per request.
+	ConnectionNew = "new"
+)
+
+// MetricErrors is the metric that is a share of requests; all others are times.
+const MetricErrors = "errors"
+
+// Metrics that an objective may bound.
+func Metrics() []string {
+	return []string{"p50", "p90", "p99", "mean", "max", "first", MetricErrors}
+}
+
+// Read reads an experiment file and checks all that can be known without
+// starting anything; the errors are *strict.Errors. Whether the systems exist
+// is for CheckSystems.
+func Read(file string, data []byte) (*Experiment, error) {
+	e := new(Experiment)
+	doc, err := strict.Decode(file, data, e)
+	if err != nil {
+		return nil, err
+	}
+	e.document = *doc
+	c := checker{e: e}
+	c.label("name", "experiment", e.Name)
+	for _, p := range e.Topology.Check() {
+		c.add("topology."+p.Path, p.Hint, "%s", p.Message)
+	}
+	c.scenarios()
+	c.systems()
+	c.workloads()
+	c.load()
+	if e.Repetitions < 1 || e.Repetitions > repetitionsMax {
+		c.add("repetitions", "write 1 to 1000; three are enough to see whether they agree", "%d repetitions are not possible", e.Repetitions)
+	}
+	c.objectives()
+	c.matrix()
+	if err := c.errors.Err(); err != nil {
+		return nil, err
+	}
+	return e, nil
+}
+
+// CheckSystems checks that every system is one of those known.
+func (e *Experiment) CheckSystems(known []string) error {
+	c := checker{e: e}
+	for i, name := range e.Systems {
+		if !slices.Contains(known, name) {
+			c.add(fmt.Sprintf("systems[%d]", i), nearest.Hint(name, known), "there is no system %q", name)
+		}
+	}
+	return c.errors.Err()
+}
+
+// checker collects what is wrong with an experiment, at its place in the file.
+type checker struct {
+	e      *Experiment
+	errors strict.Errors
+}
+
+func (c *checker) add(path, hint, format string, args ...any) {
+	c.errors.Add(c.e.document.Errorf(path, hint, format, args...))
+}
+
+// label checks a name that becomes part of file names and charts.
+func (c *checker) label(path, kind, name string) {
+	const letters = "abcdefghijklmnopqrstuvwxyz0123456789"
+	if name == "" || len(name) > nameMax || strings.Trim(name, letters+"-") != "" || name[0] == '-' || name[len(name)-1] == '-' {
+		c.add(path, "write at most 63 lower-case letters, digits and hyphens, no hyphen first or last",
+			"%s name %.80q is not valid", kind, name)
+	}
+}
+
+// names checks that labels are there, well formed and unique.
+func (c *checker) names(kind string, names, paths []string) {
+	if len(names) == 0 {
+		c.add(kind+"s", "name at least one", "there is no %s", kind)
+	}
+	first := map[string]string{}
+	for i, name := range names {
+		c.label(paths[i], kind, name)
+		if path, twice := first[name]; twice {
+			line, _ := c.e.document.At(path)
+			c.add(paths[i], fmt.Sprintf("the other stands on line %d; rename or remove one", line), "two %ss have the name %.80q", kind, name)
+			continue
+		}
+		first[name] = paths[i]
+	}
+}
+
+func (c *checker) systems() {
+	var paths []string
+	for i := range c.e.Systems {
+		paths = append(paths, fmt.Sprintf("systems[%d]", i))
+	}
+	c.names("system", c.e.Systems, paths)
+}
+
+func (c *checker) scenarios() {
+	var names, paths []string
+	for i, s := range c.e.Scenarios {
+		path := fmt.Sprintf("scenarios[%d]", i)
+		names, paths = append(names, s.Name), append(paths, path+".name")
+		if s.Unit != "" && s.Unit != impair.UnitPacket && s.Unit != impair.UnitSuperpacket {
+			c.add(path+".unit", "write packet or superpacket", "unit %.80q is not known", string(s.Unit))
+		}
+		c.links(path, s)
+	}
+	c.names("scenario", names, paths)
+}
+
+func (c *checker) objectives() {
+	scenarios := make([]string, len(c.e.Scenarios))
+	for i, s := range c.e.Scenarios {
+		scenarios[i] = s.Name
+	}
+	workloads := make([]string, len(c.e.Workloads))
+	for i, w := range c.e.Workloads {
+		workloads[i] = w.Name
+	}
+	for i, o := range c.e.Objectives {
+		path := fmt.Sprintf("objectives[%d]", i)
+		if !slices.Contains(Metrics(), o.Metric) {
+			c.add(path+".metric", nearest.Hint(o.Metric, Metrics()), "there is no metric %.80q", o.Metric)
+		} else if _, _, err := o.Bound(); err != nil {
+			message, hint := err.Error(), ""
+			if wrong := new(quantity.Error); errors.As(err, &wrong) {
+				message, hint = wrong.Message, wrong.Hint
+			}
+			c.add(path+".below", hint, "%s", message)
+		}
+		c.selected(path+".systems", "system", o.Systems, c.e.Systems)
+		c.selected(path+".scenarios", "scenario", o.Scenarios, scenarios)
+		c.selected(path+".workloads", "workload", o.Workloads, workloads)
+	}
+}
+
+func (c *checker) selected(path, kind string, chosen, known []string) {
+	if chosen != nil && len(chosen) == 0 {
+		c.add(path, "remove the key to select every "+kind, "no %s is selected", kind)
+	}
+	for i, name := range chosen {
+		if !slices.Contains(known, name) {
+			c.add(fmt.Sprintf("%s[%d]", path, i), nearest.Hint(name, known), "this experiment has no %s %.80q", kind, name)
+		}
+	}
+}
+
+// Bound is what the metric must stay below: a share of requests for errors, a
+// response time for all others.
+func (o Objective) Bound() (response quantity.Duration, share quantity.Fraction, err error) {
+	if o.Metric == MetricErrors {
+		share, err = quantity.ParseFraction(o.Below)
+	} else {
+		response, err = quantity.ParseDuration(o.Below)
+	}
+	if err == nil && response == 0 && share == 0 {
+		err = &quantity.Error{
+			Kind: quantity.ErrRange, Message: fmt.Sprintf("nothing is below %s", o.Below), Hint: "write a bound above 0",
+		}
+	}
+	return response, share, err
+}
+
+// Selects reports whether the objective speaks of the cell.
+func (o Objective) Selects(c Cell) bool {
+	in := func(list []string, name string) bool { return list == nil || slices.Contains(list, name) }
+	return in(o.Systems, c.System) && in(o.Scenarios, c.Scenario.Name) && in(o.Workloads, c.Workload)
+}

@@ -1,0 +1,171 @@
+package experiment
+
+import (
+	"fmt"
+	"time"
+
+	"skerry.dev/skerry/internal/nearest"
+	"skerry.dev/skerry/internal/quantity"
+)
+
+// workload is what a kind of workload takes and answers.
+type workload struct {
+	name               string
+	size, time, memory bool
+	// echoes has it answer with the request's body; answer counts the bytes of
+	// one that is always the same.
+	echoes bool
+	answer quantity.Size
+}
+
+func workloadKinds() []workload {
+	return []workload{
+		{name: "payload-echo", size: true, echoes: true},
+		{name: "payload-recv", size: true},
+		{name: "static-reply", answer: 1000},
+		{name: "hello-world", answer: 13},
+		{name: "sleep", time: true},
+		{name: "burn", time: true, memory: true},
+	}
+}
+
+func workloadKind(name string) (workload, bool) {
+	for _, w := range workloadKinds() {
+		if w.name == name {
+			return w, true
+		}
+	}
+	return workload{}, false
+}
+
+// Workloads lists the names that a workload may have.
+func Workloads() []string {
+	var names []string
+	for _, w := range workloadKinds() {
+		names = append(names, w.name)
+	}
+	return names
+}
+
+// workloads checks that each has what its kind takes, and nothing else.
+func (c *checker) workloads() {
+	var names, paths []string
+	for i, w := range c.e.Workloads {
+		path := fmt.Sprintf("workloads[%d]", i)
+		kind, known := workloadKind(w.Name)
+		if !known {
+			c.add(path+".name", nearest.Hint(w.Name, Workloads()), "there is no workload %.80q", w.Name)
+			continue
+		}
+		names, paths = append(names, w.Name), append(paths, path+".name")
+		c.takes(path, w.Name, "size", option{takes: kind.size, needs: true, given: w.Size != nil, example: "1KB, or a list of sizes"})
+		c.takes(path, w.Name, "time", option{takes: kind.time, needs: true, given: w.Time != nil, example: "10ms, or a list of times"})
+		c.takes(path, w.Name, "memory", option{takes: kind.memory, given: w.Memory != 0})
+		within(c, path+".size", w.Size, 1, sizeMax)
+		within(c, path+".time", w.Time, 0, timeMax)
+		if w.Memory != 0 {
+			within(c, path+".memory", []quantity.Size{w.Memory}, 1, memoryMax)
+		}
+		c.timeout(path, w)
+	}
+	if len(names) > 0 || len(c.e.Workloads) == 0 {
+		c.names("workload", names, paths)
+	}
+}
+
+// option says whether a kind of workload takes or needs a key, and whether the
+// file gives it.
+type option struct {
+	takes, needs, given bool
+	example             string
+}
+
+func (c *checker) takes(path, workload, key string, o option) {
+	switch {
+	case o.given && !o.takes:
+		c.add(path+"."+key, "remove it", "%s takes no %s", workload, key)
+	case o.takes && o.needs && !o.given:
+		c.add(path+".name", fmt.Sprintf("add %s: %s", key, o.example), "%s needs a %s", workload, key)
+	}
+}
+
+// timeout refuses a workload of which every request would time out.
+func (c *checker) timeout(path string, w Workload) {
+	limit := c.e.Load.timeout()
+	for i, t := range w.Time {
+		if t >= limit && t <= timeMax {
+			c.add(fmt.Sprintf("%s.time[%d]", path, i), "raise load.timeout above it", "every request takes %s and times out after %s", t, limit)
+		}
+	}
+}
+
+func (l Load) timeout() quantity.Duration {
+	if l.Timeout == 0 {
+		return TimeoutDefault
+	}
+	return l.Timeout
+}
+
+// load checks the bounds of the load.
+func (c *checker) load() {
+	l := c.e.Load
+	within(c, "load.threads", l.Threads, 1, threadsMax)
+	within(c, "load.iterations", []int{l.Iterations}, 1, iterationsMax)
+	within(c, "load.warmup", []int{l.Warmup}, 0, iterationsMax)
+	within(c, "load.think", l.Think, 0, timeMax)
+	within(c, "load.timeout", []quantity.Duration{l.timeout()}, quantity.Duration(time.Millisecond), timeMax)
+	values(c, "load.connection", l.Connection, func(v string) string {
+		if v == ConnectionKept || v == ConnectionNew {
+			return ""
+		}
+		return "write kept or new"
+	})
+	for i, threads := range l.Threads {
+		requests := int64(threads) * (int64(l.Iterations) + int64(l.Warmup))
+		if threads >= 1 && threads <= threadsMax && requests > requestsMax {
+			c.add(fmt.Sprintf("load.threads[%d]", i), "lower threads, iterations or warmup",
+				"%d requests in one repetition are more than a file of samples holds: %d", requests, requestsMax)
+		}
+	}
+}
+
+// number is a value that has bounds.
+type number interface {
+	int | quantity.Size | quantity.Duration
+}
+
+// within checks every value of a factor against its bounds. A key that holds one
+// value alone is a list of one: its place is that of the key.
+func within[T number](c *checker, path string, list []T, least, most T) {
+	values(c, path, list, func(v T) string {
+		if v < least || v > most {
+			return fmt.Sprintf("write %v to %v", least, most)
+		}
+		return ""
+	})
+}
+
+// show prints a value as the file has it, text in quotes.
+func show(v any) string {
+	if s, ok := v.(string); ok {
+		return fmt.Sprintf("%.80q", s)
+	}
+	return fmt.Sprint(v)
+}
+
+// values checks a factor: some values, each valid (an empty hint) and once.
+func values[T comparable](c *checker, path string, list []T, hint func(T) string) {
+	if list != nil && len(list) == 0 {
+		c.add(path, "write a value, or remove the key", "the list is empty")
+	}
+	seen := map[T]bool{}
+	for i, v := range list {
+		at := fmt.Sprintf("%s[%d]", path, i)
+		if h := hint(v); h != "" {
+			c.add(at, h, "%s is not possible here", show(v))
+		} else if seen[v] {
+			c.add(at, "remove it: every value is a level of the matrix", "%s appears twice", show(v))
+		}
+		seen[v] = true
+	}
+}

@@ -1,0 +1,135 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"skerry.dev/skerry/internal/cgroup"
+)
+
+// ErrBusy says that another process holds the lab.
+var ErrBusy = errors.New("another skerry process is at work on it")
+
+const lockSuffix = ".lock"
+
+// lockLab takes the lab's name for this process; the kernel gives it back when
+// the process ends, however that happens.
+func lockLab(name string) (*os.File, error) {
+	path := filepath.Join(root, name+lockSuffix)
+	for {
+		if err := os.MkdirAll(root, 0o755); err != nil {
+			return nil, fmt.Errorf("lock lab %s: %w", name, err)
+		}
+		f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o644)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // root was removed by another process that cleaned up
+		}
+		if err != nil {
+			return nil, fmt.Errorf("lock lab %s: %w", name, err)
+		}
+		if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+			return nil, errors.Join(fmt.Errorf("lab %s: %w", name, ErrBusy), f.Close())
+		}
+		if isCurrent(f, path) {
+			return f, nil
+		}
+		_ = f.Close() // its holder removed the file before we had the lock
+	}
+}
+
+func isCurrent(f *os.File, path string) bool {
+	ours, err := f.Stat()
+	if err != nil {
+		return false
+	}
+	now, err := os.Stat(path)
+	return err == nil && os.SameFile(ours, now)
+}
+
+// unlock gives the name back and removes what is empty.
+func (l *Lab) unlock() error {
+	if l.lock == nil {
+		return nil
+	}
+	err := errors.Join(os.Remove(l.lock.Name()), l.lock.Close())
+	l.lock = nil
+	_ = os.Remove(root) // stays while another lab is in it
+	if tree, findErr := cgroup.FindHere(); findErr == nil {
+		removeEmptyRoot(tree)
+	}
+	return err
+}
+
+func removeEmptyRoot(tree cgroup.Tree) {
+	group := tree.Group(groupRoot)
+	if names, err := group.Children(); err == nil && len(names) == 0 {
+		_ = group.Remove() // another lab may have come between
+	}
+}
+
+// Clean removes what killed labs left: labs bound to a process that has ended,
+// labs whose parts have ended, and control groups without a lab. It tells the
+// names of those that it removed, and leaves labs that are up alone.
+func Clean(ctx context.Context) ([]string, error) {
+	tree, err := cgroup.FindHere()
+	if err != nil {
+		return nil, err
+	}
+	names, err := leftovers(tree)
+	if err != nil {
+		return nil, err
+	}
+	var removed []string
+	var problems error
+	for _, name := range names {
+		gone, err := cleanLab(ctx, tree, name)
+		problems = errors.Join(problems, err)
+		if gone {
+			removed = append(removed, name)
+		}
+	}
+	removeEmptyRoot(tree)
+	return removed, problems
+}
+
+// leftovers names every lab that has a state, a lock or a control group.
+func leftovers(tree cgroup.Tree) ([]string, error) {
+	names, err := tree.Group(groupRoot).Children()
+	if err != nil {
+		return nil, err
+	}
+	entries, err := os.ReadDir(root)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("list labs: %w", err)
+	}
+	for _, e := range entries {
+		names = append(names, strings.TrimSuffix(e.Name(), lockSuffix))
+	}
+	slices.Sort(names)
+	return slices.Compact(names), nil
+}
+
+func cleanLab(ctx context.Context, tree cgroup.Tree, name string) (removed bool, err error) {
+	lock, err := lockLab(name)
+	if errors.Is(err, ErrBusy) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	l, err := Open(name)
+	if err == nil && !l.Bound && l.Check(ctx) == nil {
+		l.lock = lock
+		return false, l.unlock()
+	}
+	l = &Lab{state: state{Name: name}, group: tree.Group(groupRoot).Child(name), lock: lock}
+	return true, l.Down()
+}

@@ -1,0 +1,366 @@
+// Package host is the hosts substrate: it makes a topology real on this
+// machine. A node is a network, mount and UTS namespace; the clusters' switches
+// and the WAN between them are one further namespace in which the links are
+// emulated. Namespaces live by a holder process each, every process of a lab
+// lives in a control group below "skerry/LAB", and the lab's state in
+// /run/skerry: ending the group's processes removes the lab. Nothing is made in
+// the machine's own network namespace. Start at Up; Clean is for what a killed
+// lab left.
+package host
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"skerry.dev/skerry/internal/cgroup"
+	"skerry.dev/skerry/lab/impair"
+	"skerry.dev/skerry/lab/impair/emulator"
+	"skerry.dev/skerry/lab/topology"
+)
+
+// root holds the state of every lab; groupRoot its control groups.
+const (
+	root      = "/run/skerry"
+	groupRoot = "skerry"
+	stateFile = "lab.json"
+	hostsFile = "hosts"
+	socket    = "links.sock"
+	// emulatorStart bounds how long the emulator may take to answer.
+	emulatorStart = 5 * time.Second
+)
+
+// Errors that a caller tells apart.
+var (
+	ErrExists   = errors.New("a lab of that name is up")
+	ErrNoLab    = errors.New("no lab of that name is up")
+	ErrNotRoot  = errors.New("not root")
+	errNotAlive = errors.New("parts of the lab have ended")
+)
+
+// Options of a lab.
+type Options struct {
+	// Name of the lab: several stand side by side.
+	Name string
+	// Agent is the path of the skerry-agent binary.
+	Agent string
+	// Backend of the links: auto, netem or userspace.
+	Backend string
+	// Bound ties the lab to this process: when it ends, Clean removes the lab.
+	Bound bool
+}
+
+// Lab is a topology that is up.
+type Lab struct {
+	state
+	group cgroup.Group
+	links *emulator.Client
+	lock  *os.File
+}
+
+// state is what the state file keeps.
+type state struct {
+	Name     string                  `json:"name"`
+	Topology topology.Topology       `json:"topology"`
+	Bound    bool                    `json:"bound"`
+	Nodes    map[topology.Ref]holder `json:"nodes"`
+	WAN      holder                  `json:"wan"`
+	Links    []Link                  `json:"links"`
+	Seed     uint64                  `json:"seed"`
+}
+
+// Link is one direction between two clusters or two nodes.
+type Link struct {
+	From topology.Ref      `json:"from"`
+	To   topology.Ref      `json:"to"`
+	Unit impair.Unit       `json:"unit,omitempty"`
+	Does impair.Impairment `json:"does"`
+}
+
+// Name of the direction: FROM>TO.
+func (l Link) Name() string { return string(l.From + ">" + l.To) }
+
+// Up makes a lab. When it fails it leaves nothing behind.
+func Up(ctx context.Context, t topology.Topology, o Options) (*Lab, error) {
+	l, err := create(t, o)
+	if err != nil {
+		return nil, err
+	}
+	if err := l.build(ctx, o); err != nil {
+		return nil, errors.Join(err, l.Down())
+	}
+	if !o.Bound {
+		err = l.unlock()
+	}
+	return l, err
+}
+
+// create claims the name and makes what Clean needs to find the lab by.
+func create(t topology.Topology, o Options) (*Lab, error) {
+	if os.Geteuid() != 0 {
+		return nil, fmt.Errorf("cannot create network namespaces: %w", ErrNotRoot)
+	}
+	tree, err := cgroup.FindHere()
+	if err != nil {
+		return nil, err
+	}
+	lock, err := lockLab(o.Name)
+	if err != nil {
+		return nil, err
+	}
+	l := &Lab{lock: lock, group: tree.Group(groupRoot).Child(o.Name)}
+	l.state = state{Name: o.Name, Topology: t, Bound: o.Bound, Nodes: map[topology.Ref]holder{}}
+	if err := os.Mkdir(l.Dir(), 0o755); err != nil {
+		if errors.Is(err, fs.ErrExist) {
+			err = fmt.Errorf("lab %s: %w", o.Name, ErrExists)
+		}
+		return nil, errors.Join(err, l.unlock())
+	}
+	l.links = emulator.Dial(l.path(socket))
+	return l, nil
+}
+
+func (l *Lab) build(ctx context.Context, o Options) error {
+	if err := l.save(); err != nil {
+		return err
+	}
+	if err := l.writeHosts(); err != nil {
+		return err
+	}
+	if err := l.makeNodes(ctx, o.Agent); err != nil {
+		return err
+	}
+	if err := l.save(); err != nil {
+		return err
+	}
+	return l.startEmulator(ctx, o)
+}
+
+func (l *Lab) writeHosts() error {
+	text := "127.0.0.1 localhost\n"
+	for _, n := range l.Topology.Nodes() {
+		text += fmt.Sprintf("%s %s\n", n.Data.Addr(), n.Host())
+	}
+	return os.WriteFile(l.path(hostsFile), []byte(text), 0o644)
+}
+
+// makeNodes makes the WAN first, then the nodes in parallel.
+func (l *Lab) makeNodes(ctx context.Context, agent string) error {
+	group := l.group.Child("holders")
+	if err := group.Make(); err != nil {
+		return err
+	}
+	wan, err := hold(agent, "wan", l.path(hostsFile), group)
+	if err != nil {
+		return err
+	}
+	l.WAN = wan
+	if err := inNode(wan, func() error { return setSysctls(wanSysctls) }); err != nil {
+		return err
+	}
+	handle, err := openHandle(wan)
+	if err != nil {
+		return err
+	}
+	defer handle.Close()
+	net := network{wan: handle, topology: &l.Topology}
+	if err := net.makeSwitches(); err != nil {
+		return err
+	}
+	nodes := l.Topology.Nodes()
+	holders := make([]holder, len(nodes))
+	making, _ := errgroup.WithContext(ctx)
+	for i, n := range nodes {
+		making.Go(func() error {
+			h, err := l.makeNode(agent, n, group)
+			holders[i] = h
+			return err
+		})
+	}
+	if err := making.Wait(); err != nil {
+		return err
+	}
+	for i, n := range nodes {
+		l.Nodes[n.Ref()] = holders[i]
+		where, err := locate(&l.Topology, n.Ref())
+		if err != nil {
+			return err
+		}
+		if err := net.attach(holders[i], n, where.cluster, where.node); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (l *Lab) makeNode(agent string, n topology.Node, group cgroup.Group) (holder, error) {
+	h, err := hold(agent, n.Host(), l.path(hostsFile), group)
+	if err != nil {
+		return holder{}, err
+	}
+	err = inNode(h, func() error { return setSysctls(nodeSysctls) })
+	if err != nil {
+		return holder{}, fmt.Errorf("make node %s: %w", n, err)
+	}
+	return h, nil
+}
+
+func (l *Lab) startEmulator(ctx context.Context, o Options) error {
+	log, err := os.Create(l.path("links.log"))
+	if err != nil {
+		return err
+	}
+	defer func() { _ = log.Close() }()
+	process, err := l.start(l.WAN, Command{
+		Name: "links", Args: []string{o.Agent, "links", "--socket", l.path(socket), "--backend", o.Backend},
+		Stdout: log, Stderr: log,
+	})
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, emulatorStart)
+	defer cancel()
+	for {
+		if _, err = l.links.Status(ctx); err == nil {
+			return nil
+		}
+		select {
+		case <-process.Done():
+			return fmt.Errorf("start link emulator: %s", lastLine(l.path("links.log")))
+		case <-ctx.Done():
+			return fmt.Errorf("start link emulator: %w", err)
+		case <-time.After(2 * time.Millisecond):
+		}
+	}
+}
+
+func lastLine(path string) string {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return err.Error()
+	}
+	lines := strings.Split(strings.TrimSpace(string(text)), "\n")
+	i := max(0, slices.IndexFunc(lines, func(s string) bool { return strings.Contains(s, "error: ") }))
+	_, message, found := strings.Cut(lines[i], "error: ")
+	if !found {
+		return lines[len(lines)-1]
+	}
+	return message
+}
+
+// Open finds a lab that is up.
+func Open(name string) (*Lab, error) {
+	tree, err := cgroup.FindHere()
+	if err != nil {
+		return nil, err
+	}
+	l := &Lab{state: state{Name: name}, group: tree.Group(groupRoot).Child(name)}
+	text, err := os.ReadFile(l.path(stateFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("lab %s: %w", name, ErrNoLab)
+	}
+	if err == nil {
+		err = json.Unmarshal(text, &l.state)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read state of lab %s: %w", name, err)
+	}
+	l.links = emulator.Dial(l.path(socket))
+	return l, nil
+}
+
+// Names of the labs that are up, or that were killed on their way.
+func Names() ([]string, error) {
+	entries, err := os.ReadDir(root)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("list labs: %w", err)
+	}
+	var names []string
+	for _, e := range entries {
+		if e.IsDir() {
+			names = append(names, e.Name())
+		}
+	}
+	return names, nil
+}
+
+// Down removes the lab: its processes, and with them its namespaces,
+// interfaces, rules and mounts, then its control groups and its state.
+func (l *Lab) Down() error {
+	if l.lock == nil {
+		lock, err := lockLab(l.Name)
+		if err != nil {
+			return err
+		}
+		l.lock = lock
+	}
+	return errors.Join(l.group.Kill(), l.group.Remove(), os.RemoveAll(l.Dir()), l.unlock())
+}
+
+// Dir is where the lab keeps its state, and systems their files.
+func (l *Lab) Dir() string { return filepath.Join(root, l.Name) }
+
+func (l *Lab) path(name string) string { return filepath.Join(l.Dir(), name) }
+
+func (l *Lab) save() error {
+	text, err := json.MarshalIndent(l.state, "", "  ")
+	if err != nil {
+		return fmt.Errorf("write state of lab %s: %w", l.Name, err)
+	}
+	temporary := l.path(stateFile + ".new")
+	if err := os.WriteFile(temporary, text, 0o644); err != nil {
+		return fmt.Errorf("write state of lab %s: %w", l.Name, err)
+	}
+	return os.Rename(temporary, l.path(stateFile))
+}
+
+// SetLinks puts exactly these directions into force; all others do nothing.
+// Loss and jitter follow the seed, each direction its own.
+func (l *Lab) SetLinks(ctx context.Context, links []Link, seed uint64) error {
+	var directions []impair.Direction
+	for i, link := range links {
+		m, err := match(&l.Topology, link.From, link.To)
+		if err != nil {
+			return err
+		}
+		if err := link.Does.Check(); err != nil {
+			return fmt.Errorf("link %s: %w", link.Name(), err)
+		}
+		directions = append(directions, impair.Direction{
+			Name: link.Name(), Match: m, Unit: link.Unit, Seed: seed + uint64(i), Impairment: link.Does,
+		})
+	}
+	if err := l.links.Set(ctx, directions); err != nil {
+		return err
+	}
+	l.Links, l.Seed = links, seed
+	return l.save()
+}
+
+// LinkStatus asks the emulator for its back end and counters.
+func (l *Lab) LinkStatus(ctx context.Context) (emulator.Status, error) { return l.links.Status(ctx) }
+
+// Check says whether every part of the lab lives.
+func (l *Lab) Check(ctx context.Context) error {
+	for ref, h := range l.Nodes {
+		if !h.alive() {
+			return fmt.Errorf("lab %s: node %s: %w", l.Name, ref, errNotAlive)
+		}
+	}
+	if !l.WAN.alive() {
+		return fmt.Errorf("lab %s: the WAN: %w", l.Name, errNotAlive)
+	}
+	if _, err := l.LinkStatus(ctx); err != nil {
+		return fmt.Errorf("lab %s: %w: %w", l.Name, errNotAlive, err)
+	}
+	return nil
+}

@@ -1,0 +1,125 @@
+package host
+
+import (
+	"fmt"
+	"os"
+	"runtime"
+
+	"golang.org/x/sys/unix"
+
+	"skerry.dev/skerry/internal/cgroup"
+	"skerry.dev/skerry/lab/impair/netem"
+	"skerry.dev/skerry/lab/impair/userspace"
+)
+
+// Finding is one thing that a lab needs of its host, or that makes it better.
+type Finding struct {
+	What string `json:"what"`
+	// Here says that the host has it; Needed that no lab runs without it.
+	Here   bool `json:"here"`
+	Needed bool `json:"needed"`
+	// Detail is what was found; Remedy what to do where it is not here.
+	Detail string `json:"detail"`
+	Remedy string `json:"remedy,omitempty"`
+}
+
+// Probe tries each thing that a lab needs, for real, in namespaces that end
+// with it.
+func Probe() []Finding {
+	findings := []Finding{probeRoot(), probeNamespaces(), probeGroups()}
+	links := []struct {
+		what, found, remedy string
+		try                 func() error
+	}{
+		{"links: userspace", "NFQUEUE answers", "modprobe nfnetlink_queue nft_compat xt_NFQUEUE, or a kernel with CONFIG_NETFILTER_NETLINK_QUEUE", userspace.Probe},
+		{"links: netem", "sch_netem answers", "modprobe sch_netem, or use the userspace back end", netem.Probe},
+	}
+	usable := false
+	for _, l := range links {
+		f := Finding{What: l.what, Here: true, Detail: l.found}
+		if err := inFreshNet(l.try); err != nil {
+			f.Here, f.Detail, f.Remedy = false, err.Error(), l.remedy
+		}
+		usable = usable || f.Here
+		findings = append(findings, f)
+	}
+	for i := range findings[len(findings)-len(links):] {
+		findings[len(findings)-len(links)+i].Needed = !usable
+	}
+	return append(findings, probeRealTime(), probeBridge(), probeCores())
+}
+
+func probeRoot() Finding {
+	f := Finding{What: "root", Needed: true, Here: os.Geteuid() == 0, Detail: fmt.Sprintf("user id %d", os.Geteuid())}
+	if !f.Here {
+		f.Remedy = "run as root: network namespaces, control groups and links need it"
+	}
+	return f
+}
+
+func probeNamespaces() Finding {
+	f := Finding{What: "namespaces", Needed: true, Here: true, Detail: "network, mount and UTS namespaces can be made"}
+	err := inThread(func() error {
+		return unix.Unshare(unix.CLONE_FS | unix.CLONE_NEWNET | unix.CLONE_NEWNS | unix.CLONE_NEWUTS)
+	})
+	if err != nil {
+		f.Here, f.Detail = false, err.Error()
+		f.Remedy = "run as root, outside of a container without CAP_SYS_ADMIN"
+	}
+	return f
+}
+
+func probeGroups() Finding {
+	f := Finding{What: "control groups", Needed: true}
+	tree, err := cgroup.FindHere()
+	if err == nil {
+		group := tree.Group(groupRoot).Child(fmt.Sprintf("probe-%d", os.Getpid()))
+		if err = group.Make(); err == nil {
+			err = group.Remove()
+		}
+		removeEmptyRoot(tree)
+	}
+	if err != nil {
+		f.Detail, f.Remedy = err.Error(), "mount cgroup2 on /sys/fs/cgroup, or run where it is writable"
+		return f
+	}
+	f.Here, f.Detail = true, fmt.Sprintf("version %d, CPU time and memory are accounted", tree.Version())
+	return f
+}
+
+func probeRealTime() Finding {
+	f := Finding{What: "real-time priority", Here: true, Detail: "SCHED_FIFO is allowed"}
+	if err := inThread(userspace.BecomeFIFO); err != nil {
+		f.Here, f.Detail = false, err.Error()
+		f.Remedy = "allow it (CAP_SYS_NICE; rt_runtime of the control group): without it links are late more often"
+	}
+	return f
+}
+
+func probeBridge() Finding {
+	f := Finding{What: "links inside a cluster", Here: true, Detail: "br_netfilter is there"}
+	if _, err := os.Stat("/proc/sys/net/bridge"); err != nil {
+		f.Here, f.Detail = false, "br_netfilter is not loaded: only links between clusters can be impaired by the userspace back end"
+		f.Remedy = "modprobe br_netfilter"
+	}
+	return f
+}
+
+func probeCores() Finding {
+	const least = 2
+	f := Finding{What: "cores", Here: runtime.NumCPU() >= least, Detail: fmt.Sprintf("%d", runtime.NumCPU())}
+	if !f.Here {
+		f.Remedy = "the userspace back end takes a core of its own: give the machine two"
+	}
+	return f
+}
+
+// inFreshNet runs f on a thread in a network namespace of its own.
+func inFreshNet(f func() error) error {
+	return inThread(func() error {
+		if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
+			return fmt.Errorf("make network namespace: %w", err)
+		}
+		return f()
+	})
+}

@@ -1,0 +1,133 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"skerry.dev/skerry/internal/cgroup"
+	"skerry.dev/skerry/lab/topology"
+)
+
+// Command is a program to start in a node.
+type Command struct {
+	// Node to run in; empty for the machine itself, outside of every node.
+	Node topology.Ref
+	// Name of the process: its control group, unique in the lab.
+	Name string
+	// Args of the program, its path first.
+	Args []string
+	// Env is added to the environment of this process.
+	Env []string
+	// Dir is the working directory.
+	Dir            string
+	Stdin          io.Reader
+	Stdout, Stderr io.Writer
+	// Foreground leaves the program in the terminal's session.
+	Foreground bool
+}
+
+// Process is a program that runs in a node, alone in its control group.
+type Process struct {
+	Name  string
+	Node  topology.Ref
+	cmd   *exec.Cmd
+	group cgroup.Group
+	done  chan struct{}
+	err   error
+}
+
+// Start starts a program in a node.
+func (l *Lab) Start(c Command) (*Process, error) {
+	h, ok := l.Nodes[c.Node]
+	if !ok && c.Node != "" {
+		return nil, fmt.Errorf("start %s: no node %q", c.Name, c.Node)
+	}
+	return l.start(h, c)
+}
+
+func (l *Lab) start(h holder, c Command) (*Process, error) {
+	p := &Process{Name: c.Name, Node: c.Node, done: make(chan struct{})}
+	p.group = l.group.Child(filepath.Base(c.Name))
+	if err := p.group.Make(); err != nil {
+		return nil, err
+	}
+	p.cmd = exec.Command(c.Args[0], c.Args[1:]...)
+	p.cmd.Dir, p.cmd.Stdin, p.cmd.Stdout, p.cmd.Stderr = c.Dir, c.Stdin, c.Stdout, c.Stderr
+	p.cmd.Env = append(p.cmd.Environ(), c.Env...)
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: !c.Foreground}
+	err := inNode(h, func() error { return startIn(p.group, p.cmd) })
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("start %s: %w", c.Name, err), p.group.Remove())
+	}
+	go func() {
+		p.err = p.cmd.Wait()
+		close(p.done)
+	}()
+	return p, nil
+}
+
+// Run starts a program in a node and waits until it ends; a context that ends
+// before ends the program.
+func (l *Lab) Run(ctx context.Context, c Command) error {
+	p, err := l.Start(c)
+	if err != nil {
+		return err
+	}
+	select {
+	case <-p.done:
+	case <-ctx.Done():
+	}
+	_, stopErr := p.Stop(0)
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return errors.Join(p.err, stopErr)
+}
+
+// Done is closed when the program has ended.
+func (p *Process) Done() <-chan struct{} { return p.done }
+
+// Err is how the program ended; valid after Done.
+func (p *Process) Err() error { return p.err }
+
+// Use is what a process and its children have consumed.
+type Use struct {
+	Name string       `json:"name"`
+	Node topology.Ref `json:"node"`
+	cgroup.Usage
+}
+
+// Stop asks the program to end by SIGTERM, ends it and its children after the
+// grace time, and tells what they consumed.
+func (p *Process) Stop(grace time.Duration) (Use, error) {
+	if grace > 0 {
+		// A process that has ended already cannot be asked.
+		_ = p.cmd.Process.Signal(syscall.SIGTERM)
+		select {
+		case <-p.done:
+		case <-time.After(grace):
+		}
+	}
+	killErr := p.group.Kill()
+	<-p.done
+	usage, err := p.group.Usage()
+	use := Use{Name: p.Name, Node: p.Node, Usage: usage}
+	return use, errors.Join(killErr, err, p.group.Remove())
+}
+
+// Dial connects by TCP from a node to HOST:PORT, where HOST is an address.
+func (l *Lab) Dial(ctx context.Context, node topology.Ref, address string) (conn net.Conn, err error) {
+	err = inNode(l.Nodes[node], func() error {
+		// One address: the dialer makes its socket on this thread.
+		conn, err = new(net.Dialer).DialContext(ctx, "tcp4", address)
+		return err
+	})
+	return conn, err
+}

@@ -1,0 +1,258 @@
+// Package netem emulates links with the kernel's own sch_netem, by netlink. It
+// sees no packet. It works in the network namespace of the calling thread;
+// start at Start, and at steps for what a direction becomes.
+//
+// A packet: nftables rule (writes the class to skb->priority) → prio at the
+// interface where the direction ends → the direction's band: tbf (segments
+// super-packets) → netem. What no direction names takes the first band, a plain
+// pfifo that goes before all others.
+//
+// Where netem differs from lab/impair/userspace:
+//   - The queue is bounded in packets, not bytes: its bytes as full frames, and
+//     the full frames under way in the delay. Smaller packets fill it earlier; a
+//     super-packet, where the unit is one, takes a single place.
+//   - Jitter falls on a packet before its serialisation, not after it, where the
+//     direction has a rate and keeps order.
+//   - Set drops the packets that are under way.
+//   - The seed has an effect from Linux 6.6 on.
+//   - Counters.Packets counts super-packets that passed as their segments, while
+//     a loss of one counts once: with impair.UnitSuperpacket the ratio of the two
+//     is not the loss. Counters.Bytes has no lost packets in it. Nothing is ever
+//     Late: the kernel does not say.
+package netem
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+	"sync"
+
+	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netlink/nl"
+	"github.com/vishvananda/netns"
+	"golang.org/x/sys/unix"
+
+	"skerry.dev/skerry/lab/impair"
+	"skerry.dev/skerry/lab/impair/classify"
+)
+
+// UnsupportedError says which qdisc this kernel lacks.
+type UnsupportedError struct {
+	// Qdisc is its kind: netem, or prio or tbf, which it is used with.
+	Qdisc string
+	// Err is what the kernel answered.
+	Err error
+}
+
+// Error names the kernel's module and what to use instead.
+func (e *UnsupportedError) Error() string {
+	return fmt.Sprintf("this kernel makes no %s qdisc (module sch_%s, Linux 4.15 or newer; the link back end userspace needs none): %v", e.Qdisc, e.Qdisc, e.Err)
+}
+
+// Unwrap yields the kernel's answer.
+func (e *UnsupportedError) Unwrap() error { return e.Err }
+
+// Probe makes every kind of qdisc that a direction can need, in a network
+// namespace of its own. Where the kernel lacks one it is an *UnsupportedError.
+func Probe() error {
+	result := make(chan error, 1)
+	go func() {
+		runtime.LockOSThread()
+		home, err := netns.Get()
+		if err != nil {
+			result <- fmt.Errorf("probe netem: %w", err)
+			return
+		}
+		defer func() { _ = home.Close() }()
+		if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
+			result <- fmt.Errorf("probe netem: make network namespace: %w", err)
+			return
+		}
+		result <- probeHere()
+		// A thread that cannot return stays locked, and so ends here.
+		if netns.Set(home) == nil {
+			runtime.UnlockOSThread()
+		}
+	}()
+	return <-result
+}
+
+func probeHere() error {
+	everything := impair.Direction{Name: "probe", Match: impair.Match{Out: "lo"}}
+	everything.Delay, everything.Jitter, everything.Loss, everything.Rate = 1e6, 1e6, 0.5, 1e6
+	trees, err := plan([]impair.Direction{everything})
+	if err != nil {
+		return err
+	}
+	_, err = place(trees[0])
+	return err
+}
+
+// Backend holds the qdiscs of one namespace.
+type Backend struct {
+	rules *classify.Table
+
+	// mu guards what is in force.
+	mu     sync.Mutex
+	places []placed
+}
+
+// placed is a tree that stands at an interface.
+type placed struct {
+	tree
+	link netlink.Link
+}
+
+// Start makes the classifier's chains; it impairs nothing yet.
+func Start() (*Backend, error) {
+	if err := Probe(); err != nil {
+		return nil, err
+	}
+	rules, err := classify.Open()
+	if err != nil {
+		return nil, err
+	}
+	return &Backend{rules: rules}, nil
+}
+
+// Set puts exactly these directions into force; their counters start anew.
+// Packets under way are dropped, and until Set returns packets may pass
+// unimpaired. After an error no direction is in force.
+func (b *Backend) Set(directions []impair.Direction) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if err := b.clearLocked(); err != nil {
+		return err
+	}
+	if err := b.placeLocked(directions); err != nil {
+		return errors.Join(err, b.clearLocked())
+	}
+	return nil
+}
+
+func (b *Backend) placeLocked(directions []impair.Direction) error {
+	trees, err := plan(directions)
+	if err != nil {
+		return err
+	}
+	var rules []classify.Rule
+	for _, t := range trees {
+		link, err := place(t)
+		if link != nil {
+			b.places = append(b.places, placed{tree: t, link: link})
+		}
+		if err != nil {
+			return err
+		}
+		for _, c := range t.classes {
+			rules = append(rules, classify.Rule{Match: c.Match, Class: c.id})
+		}
+	}
+	return b.rules.Set(rules)
+}
+
+// place makes a tree. It yields the interface as soon as something stands there.
+func place(t tree) (netlink.Link, error) {
+	link, err := netlink.LinkByName(t.out)
+	if err != nil {
+		return nil, fmt.Errorf("find interface %s: %w", t.out, err)
+	}
+	// An emulator that died may have left a tree; one of the same name would be
+	// changed in place.
+	_ = remove(link, t)
+	for i, q := range t.qdiscs(link.Attrs().MTU) {
+		err := request(unix.RTM_NEWQDISC, unix.NLM_F_CREATE|unix.NLM_F_REPLACE, link, q)
+		switch {
+		case errors.Is(err, unix.ENOENT):
+			err = &UnsupportedError{Qdisc: q.kind, Err: err}
+		case err != nil:
+			err = fmt.Errorf("make %s qdisc at interface %s: %w", q.kind, t.out, err)
+		}
+		if err != nil && i == 0 {
+			return nil, err
+		}
+		if err != nil {
+			return link, err
+		}
+	}
+	return link, nil
+}
+
+// remove takes a tree away by its root.
+func remove(link netlink.Link, t tree) error {
+	return request(unix.RTM_DELQDISC, 0, link, qdisc{kind: "prio", handle: t.handle, parent: handleRoot})
+}
+
+func request(command, flags int, link netlink.Link, q qdisc) error {
+	r := nl.NewNetlinkRequest(command, flags|unix.NLM_F_ACK)
+	r.AddData(&nl.TcMsg{
+		Family: nl.FAMILY_ALL, Ifindex: int32(link.Attrs().Index), Handle: q.handle, Parent: q.parent,
+	})
+	r.AddData(nl.NewRtAttr(nl.TCA_KIND, nl.ZeroTerminated(q.kind)))
+	r.AddData(nl.NewRtAttr(nl.TCA_OPTIONS, q.options))
+	_, err := r.Execute(unix.NETLINK_ROUTE, 0)
+	return err
+}
+
+// clearLocked removes the rules and then the qdiscs. An interface that has gone
+// took its qdiscs along.
+func (b *Backend) clearLocked() error {
+	err := b.rules.Set(nil)
+	for _, p := range b.places {
+		failure := remove(p.link, p.tree)
+		if failure != nil && !errors.Is(failure, unix.ENODEV) && !errors.Is(failure, unix.ENOENT) {
+			err = errors.Join(err, fmt.Errorf("remove qdiscs of interface %s: %w", p.out, failure))
+		}
+	}
+	b.places = nil
+	return err
+}
+
+// Counters of the directions in force, by name; the package doc says what they
+// cannot tell.
+func (b *Backend) Counters() (map[string]impair.Counters, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	all := map[string]impair.Counters{}
+	for _, p := range b.places {
+		found, err := read(p.link)
+		if err != nil {
+			return nil, fmt.Errorf("read qdiscs of interface %s: %w", p.out, err)
+		}
+		for _, c := range p.classes {
+			counters, err := c.counters(found)
+			if err != nil {
+				return nil, err
+			}
+			all[c.Name] = counters
+		}
+	}
+	return all, nil
+}
+
+// read the statistics of an interface's qdiscs, by handle.
+func read(link netlink.Link) (map[uint32]statistics, error) {
+	qdiscs, err := netlink.QdiscList(link)
+	if err != nil {
+		return nil, err
+	}
+	found := make(map[uint32]statistics, len(qdiscs))
+	for _, q := range qdiscs {
+		s := q.Attrs().Statistics
+		if s == nil || s.Basic == nil || s.Queue == nil {
+			continue
+		}
+		found[q.Attrs().Handle] = statistics{
+			packets: uint64(s.Basic.Packets), bytes: s.Basic.Bytes,
+			drops: uint64(s.Queue.Drops), held: uint64(s.Queue.Qlen),
+		}
+	}
+	return found, nil
+}
+
+// Close removes all rules and qdiscs; packets that wait are dropped.
+func (b *Backend) Close() error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return errors.Join(b.clearLocked(), b.rules.Close())
+}

@@ -1,0 +1,157 @@
+package userspace
+
+import (
+	"errors"
+	"fmt"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	// batch is how many messages one system call receives or sends.
+	batch = 64
+	// messageMax holds a packet message with the copied head of the packet.
+	messageMax = 512
+	// copyRange is enough for the IP and transport headers.
+	copyRange = 64
+	// receiveBuffer bounds what the kernel queues for us to read.
+	receiveBuffer = 128 << 20
+	// queueLength bounds the packets that one direction holds.
+	queueLength = 1 << 17
+)
+
+var errNoAnswer = errors.New("the kernel did not answer")
+
+// socket is the netlink socket that owns all queues of a namespace. Its data
+// path (receive, send, wait) bypasses the Go scheduler and belongs to one
+// OS-locked thread; configure may be called from anywhere.
+type socket struct {
+	fd      int
+	stamps  int
+	vectors [batch]unix.Iovec
+	headers [batch]mmsghdr
+	buffers [batch][messageMax]byte
+}
+
+type mmsghdr struct {
+	header unix.Msghdr
+	length uint32
+	_      [4]byte
+}
+
+// openSocket also opens a socket that asks for timestamps, which has the kernel
+// stamp every packet at its arrival.
+func openSocket() (*socket, error) {
+	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, unix.NETLINK_NETFILTER)
+	if err != nil {
+		return nil, fmt.Errorf("open netlink socket: %w", err)
+	}
+	s := &socket{fd: fd, stamps: -1}
+	if err := s.prepare(); err != nil {
+		s.close()
+		return nil, err
+	}
+	return s, nil
+}
+
+func (s *socket) prepare() error {
+	if err := unix.Bind(s.fd, &unix.SockaddrNetlink{Family: unix.AF_NETLINK}); err != nil {
+		return fmt.Errorf("bind netlink socket: %w", err)
+	}
+	if err := unix.SetsockoptInt(s.fd, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, receiveBuffer); err != nil {
+		return fmt.Errorf("set netlink receive buffer: %w", err)
+	}
+	if err := unix.SetsockoptInt(s.fd, unix.SOL_NETLINK, unix.NETLINK_NO_ENOBUFS, 1); err != nil {
+		return fmt.Errorf("set NETLINK_NO_ENOBUFS: %w", err)
+	}
+	stamps, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return fmt.Errorf("open timestamp socket: %w", err)
+	}
+	s.stamps = stamps
+	if err := unix.SetsockoptInt(stamps, unix.SOL_SOCKET, unix.SO_TIMESTAMPNS, 1); err != nil {
+		return fmt.Errorf("set SO_TIMESTAMPNS: %w", err)
+	}
+	for i := range s.headers {
+		s.vectors[i] = unix.Iovec{Base: &s.buffers[i][0], Len: messageMax}
+		s.headers[i].header.Iov = &s.vectors[i]
+		s.headers[i].header.Iovlen = 1
+	}
+	return nil
+}
+
+func (s *socket) close() {
+	_ = unix.Close(s.fd) // a closed socket gives its queues back
+	if s.stamps >= 0 {
+		_ = unix.Close(s.stamps)
+	}
+}
+
+// receive reads what is there, up to a batch, without waiting.
+func (s *socket) receive() (int, error) {
+	n, _, errno := unix.RawSyscall6(unix.SYS_RECVMMSG, uintptr(s.fd),
+		uintptr(unsafe.Pointer(&s.headers[0])), batch, unix.MSG_DONTWAIT, 0, 0)
+	switch errno {
+	case 0:
+		return int(n), nil
+	case unix.EAGAIN, unix.EINTR:
+		return 0, nil
+	default:
+		return 0, errno
+	}
+}
+
+func (s *socket) message(i int) []byte {
+	return s.buffers[i][:min(int(s.headers[i].length), messageMax)]
+}
+
+// send hands a run of concatenated messages to the kernel, which carries them
+// out before it returns.
+func (s *socket) send(b []byte) error {
+	for {
+		_, _, errno := unix.RawSyscall6(unix.SYS_SENDTO, uintptr(s.fd),
+			uintptr(unsafe.Pointer(&b[0])), uintptr(len(b)), 0, 0, 0)
+		if errno == unix.EINTR {
+			continue
+		}
+		if errno != 0 {
+			return errno
+		}
+		return nil
+	}
+}
+
+// ask sends one configuration message and reads its answer; for a socket that
+// no data path reads.
+func (s *socket) ask(message []byte) error {
+	if err := s.send(message); err != nil {
+		return err
+	}
+	s.wait(ackWait)
+	n, err := s.receive()
+	if err != nil {
+		return err
+	}
+	if code, ok := parseAck(s.message(0)); n > 0 && ok && code != 0 {
+		return unix.Errno(-code)
+	} else if n == 0 || !ok {
+		return errNoAnswer
+	}
+	return nil
+}
+
+// wait sleeps until a message can be read or the time is over.
+func (s *socket) wait(d time.Duration) {
+	pollfd := unix.PollFd{Fd: int32(s.fd), Events: unix.POLLIN}
+	timeout := unix.NsecToTimespec(int64(d))
+	_, _, _ = unix.RawSyscall6(unix.SYS_PPOLL, uintptr(unsafe.Pointer(&pollfd)), 1,
+		uintptr(unsafe.Pointer(&timeout)), 0, 0, 0) // an early return costs a turn of the loop
+}
+
+// rest gives the core up for a time, whatever comes in.
+func rest(d time.Duration) {
+	span := unix.NsecToTimespec(int64(d))
+	_, _, _ = unix.RawSyscall(unix.SYS_NANOSLEEP, uintptr(unsafe.Pointer(&span)), 0, 0)
+}

@@ -1,0 +1,73 @@
+package load
+
+import (
+	"bufio"
+	"io"
+	"net"
+	"strings"
+	"testing"
+)
+
+// script is a connection that has this much to say and takes anything.
+type script struct {
+	net.Conn
+	text io.Reader
+}
+
+func (s script) Read(p []byte) (int, error) { return s.text.Read(p) }
+func (script) Write(p []byte) (int, error)  { return len(p), nil }
+
+func scripted(text io.Reader) *link {
+	l := &link{conn: script{text: text}}
+	l.reader = bufio.NewReaderSize(l, readChunk)
+	return l
+}
+
+// endless answers without end; the budget must stop it.
+type endless struct{ text string }
+
+func (e endless) Read(p []byte) (int, error) {
+	n := 0
+	for n < len(p) {
+		n += copy(p[n:], e.text)
+	}
+	return n, nil
+}
+
+func TestEndlessAnswersAreBounded(t *testing.T) {
+	for name, text := range map[string]string{
+		"one line": "a",
+		"interim":  "HTTP/1.1 100 Continue\r\n\r\n",
+	} {
+		l := scripted(endless{text})
+		if got, err := l.exchange(nil, make([]byte, 100)); err == nil {
+			t.Errorf("%s: taken as an answer: %+v", name, got)
+		}
+	}
+	l := scripted(io.MultiReader(strings.NewReader("HTTP/1.1 200 OK\r\n"), endless{"a: b\r\n"}))
+	if _, err := l.exchange(nil, make([]byte, 100)); class(err) != classLongBody || l.budget < -readChunk {
+		t.Errorf("endless header: error %v with a budget of %d", err, l.budget)
+	}
+}
+
+// FuzzReceive holds that no answer panics or reads past its bound, and that an
+// answer that is taken lies within the buffer.
+func FuzzReceive(f *testing.F) {
+	f.Add("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello")
+	f.Add("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n")
+	f.Add("HTTP/1.1 103 Early Hints\r\n\r\nHTTP/1.0 204 No Content\r\n\r\n")
+	f.Add("HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\n\r\n")
+	f.Fuzz(func(t *testing.T, text string) {
+		l := scripted(strings.NewReader(text))
+		got, err := l.exchange(nil, make([]byte, 64))
+		if got.length < 0 || got.length > 64 {
+			t.Errorf("a body of %d bytes in a buffer of 64", got.length)
+		}
+		if err == nil && (got.status < 200 || got.length == 64 || l.firstByte == 0) {
+			t.Errorf("taken as an answer: %+v, first byte at %d", got, l.firstByte)
+		}
+		if err != nil && class(err) == classOther {
+			t.Errorf("error of no class: %v", err)
+		}
+	})
+}

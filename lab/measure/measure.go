@@ -1,0 +1,152 @@
+// Package measure turns samples into figures: quantiles, means, boxes and the
+// median with its confidence interval. It is pure, knows no cell but the
+// samples it is handed, compares nothing and bootstraps nothing. Start at
+// Summarise; Sorted holds the arithmetic.
+package measure
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"time"
+
+	"skerry.dev/skerry/lab/sample"
+)
+
+// errorClassesMax bounds the classes that a Summary tells apart.
+const errorClassesMax = 20
+
+// OtherErrors is the class of the errors beyond the 20 most frequent classes.
+const OtherErrors = "other"
+
+// Summary is what the requests of one cell, or of one repetition, amount to.
+// Where N is 0, every time in it is 0 and means nothing.
+type Summary struct {
+	// Requests that were asked for: all but warm-up, failed ones included.
+	Requests int
+	// Errors among them, and their classes, the most frequent first.
+	Errors       int
+	ErrorClasses []ErrorClass
+	// N response times stand behind Times.
+	N     int
+	Times Times
+	// First is the median response time of the FirstN answered requests that
+	// were request 1 of their connection.
+	First  time.Duration
+	FirstN int
+}
+
+// Times are figures of N response times.
+type Times struct {
+	Median time.Duration
+	// Interval holds the median with a probability of at least 95 %.
+	Interval Interval
+	P90, P99 time.Duration
+	Mean     time.Duration
+	// IQRMean is the mean of the values between the quartiles.
+	IQRMean time.Duration
+	Max     time.Duration
+	// Box is in nanoseconds.
+	Box Box
+}
+
+// Interval is a confidence interval. Coverage is the probability with which it
+// holds the true value, 0 where there were too few values for one.
+type Interval struct {
+	Low, High time.Duration
+	Coverage  float64
+}
+
+// ErrorClass counts the requests that failed in one way.
+type ErrorClass struct {
+	// Name is the error as the sample has it.
+	Name  string
+	Count int
+}
+
+// Summarise makes the figures of requests, in any order, of one repetition or
+// of several together. Which requests count:
+//
+//   - Warm-up requests count neither as requests nor as errors.
+//   - A failed request counts as an error and has no response time.
+//   - Connections are kept when any request has Index 2 or more. Then request 1
+//     of each connection pays for the dial and goes into First alone, warm-up
+//     or not, since a connection's first request is mostly its warm-up.
+//   - Otherwise every request has a connection of its own and pays for its
+//     dial: all that are not warm-up are the sample, and First is its median.
+func Summarise(requests []sample.Request) Summary {
+	kept := slices.ContainsFunc(requests, func(r sample.Request) bool { return r.Index > 1 })
+	var s Summary
+	var times, first []float64
+	errors := map[string]int{}
+	for _, r := range requests {
+		if !r.Warmup {
+			s.Requests++
+		}
+		switch {
+		case r.Error != "" && !r.Warmup:
+			s.Errors++
+			errors[r.Error]++
+		case r.Error != "":
+		case kept && r.Index == 1:
+			first = append(first, float64(r.ResponseNs()))
+		case !r.Warmup:
+			times = append(times, float64(r.ResponseNs()))
+		}
+	}
+	if !kept {
+		first = times
+	}
+	s.ErrorClasses = classes(errors)
+	s.N, s.FirstN = len(times), len(first)
+	if s.N > 0 {
+		s.Times = figures(Sort(times))
+	}
+	if s.FirstN > 0 {
+		s.First = duration(Sort(first).Median())
+	}
+	return s
+}
+
+// ErrorShare is the share of requests that failed, 0 without requests.
+func (s Summary) ErrorShare() float64 {
+	return float64(s.Errors) / float64(max(s.Requests, 1))
+}
+
+func figures(values Sorted) Times {
+	t := Times{
+		Median:  duration(values.Median()),
+		P90:     duration(values.Quantile(0.90)),
+		P99:     duration(values.Quantile(0.99)),
+		Mean:    duration(values.Mean()),
+		IQRMean: duration(values.IQRMean()),
+		Max:     duration(values.Max()),
+		Box:     values.Box(),
+	}
+	if low, high, coverage, ok := values.MedianInterval(); ok {
+		t.Interval = Interval{Low: duration(low), High: duration(high), Coverage: coverage}
+	}
+	return t
+}
+
+// duration rounds nanoseconds, which interpolation may have split.
+func duration(ns float64) time.Duration { return time.Duration(math.Round(ns)) }
+
+// classes orders errors by count, then by name, and folds the rarest together.
+func classes(errors map[string]int) []ErrorClass {
+	var all []ErrorClass
+	for name, count := range errors {
+		all = append(all, ErrorClass{Name: name, Count: count})
+	}
+	slices.SortFunc(all, func(a, b ErrorClass) int {
+		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Name, b.Name))
+	})
+	if len(all) <= errorClassesMax {
+		return all
+	}
+	other := ErrorClass{Name: OtherErrors}
+	for _, c := range all[errorClassesMax:] {
+		other.Count += c.Count
+	}
+	return append(all[:errorClassesMax:errorClassesMax], other)
+}

@@ -1,0 +1,108 @@
+package report
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"skerry.dev/skerry/lab/experiment"
+	"skerry.dev/skerry/lab/impair"
+)
+
+// factor is one dimension of the matrix. Its level is empty for a cell that
+// the factor says nothing about.
+type factor struct {
+	name  string
+	level func(experiment.Cell) string
+}
+
+// axes are the two factors that every table and figure shows; conditions are
+// shown where they differ between cells.
+func axes() []factor {
+	return []factor{
+		{"scenario", func(c experiment.Cell) string { return c.Scenario.Name }},
+		{"system", func(c experiment.Cell) string { return c.System }},
+	}
+}
+
+func conditions() []factor {
+	return []factor{
+		{"workload", func(c experiment.Cell) string { return c.Workload }},
+		{"size", func(c experiment.Cell) string { return unlessZero(c.Size) }},
+		{"time", func(c experiment.Cell) string { return unlessZero(c.Time) }},
+		{"memory", func(c experiment.Cell) string { return unlessZero(c.Memory) }},
+		{"threads", func(c experiment.Cell) string { return strconv.Itoa(c.Threads) }},
+		{"think", func(c experiment.Cell) string { return c.Think.String() }},
+		{"connection", func(c experiment.Cell) string { return c.Connection }},
+		{"iterations", func(c experiment.Cell) string { return strconv.Itoa(c.Iterations) }},
+		{"warmup", func(c experiment.Cell) string { return strconv.Itoa(c.Warmup) }},
+		{"timeout", func(c experiment.Cell) string { return unlessZero(c.Timeout) }},
+		{"unit", func(c experiment.Cell) string { return string(unitOf(c.Scenario)) }},
+	}
+}
+
+func unlessZero[T interface {
+	~int64
+	String() string
+}](v T) string {
+	if v == 0 {
+		return ""
+	}
+	return v.String()
+}
+
+func unitOf(s experiment.Scenario) impair.Unit {
+	if s.Unit == "" {
+		return impair.UnitPacket
+	}
+	return s.Unit
+}
+
+// split parts the conditions into those that differ between results and those
+// that all results share.
+func split(results []Result) (varying, shared []factor) {
+	for _, f := range conditions() {
+		switch levels := levelsOf(f, results); {
+		case len(levels) > 1:
+			varying = append(varying, f)
+		case len(levels) == 1 && levels[0] != "":
+			shared = append(shared, f)
+		}
+	}
+	return varying, shared
+}
+
+// levelsOf lists the levels of a factor in order of appearance.
+func levelsOf(f factor, results []Result) []string {
+	var levels []string
+	for _, r := range results {
+		if level := f.level(r.Cell); !slices.Contains(levels, level) {
+			levels = append(levels, level)
+		}
+	}
+	return levels
+}
+
+func levels(factors []factor, c experiment.Cell) []string {
+	texts := make([]string, len(factors))
+	for i, f := range factors {
+		texts[i] = f.level(c)
+	}
+	return texts
+}
+
+// phrase names a cell's levels in a sentence: "payload-echo, 1MB, threads 8".
+func phrase(factors []factor, c experiment.Cell) string {
+	var parts []string
+	for _, f := range factors {
+		level := f.level(c)
+		switch {
+		case level == "":
+		case f.name == "scenario" || f.name == "system" || f.name == "workload" || f.name == "size":
+			parts = append(parts, level)
+		default:
+			parts = append(parts, f.name+" "+level)
+		}
+	}
+	return strings.Join(parts, ", ")
+}

@@ -1,0 +1,203 @@
+package run
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"skerry.dev/skerry/lab/experiment"
+	"skerry.dev/skerry/lab/host"
+	"skerry.dev/skerry/lab/impair"
+	"skerry.dev/skerry/lab/load"
+	"skerry.dev/skerry/lab/system"
+	"skerry.dev/skerry/lab/topology"
+)
+
+const (
+	// workloadPort is where the workload listens, on the service's node.
+	workloadPort = 8080
+	// readyTimeout bounds how long the workload and the system may take until
+	// a request through them is answered.
+	readyTimeout = 20 * time.Second
+	readyPause   = 2 * time.Millisecond
+	stopGrace    = time.Second
+)
+
+// Repetition is what one repetition of a cell leaves beside its samples.
+type Repetition struct {
+	Cell       experiment.Cell `json:"cell"`
+	Repetition int             `json:"repetition"`
+	Began      time.Time       `json:"began"`
+	Ended      time.Time       `json:"ended"`
+	// Path is the nodes that a request visited.
+	Path []topology.Ref `json:"path"`
+	// Links are the counters of every impaired direction.
+	Links map[string]impair.Counters `json:"links"`
+	// Uses is what every process of the repetition consumed.
+	Uses []host.Use `json:"uses"`
+}
+
+// repetition runs one cell once: links set anew, fresh processes and
+// connections, and everything ended afterwards.
+func (r *runner) repetition(ctx context.Context, turn Turn, index uint64) (err error) {
+	dir, err := r.store.begin(turn)
+	if err != nil {
+		return err
+	}
+	result := Repetition{Cell: turn.Cell, Repetition: turn.Repetition, Began: r.Now()}
+	if err := r.lab.SetLinks(ctx, links(turn.Cell.Scenario), r.Seed+index<<16); err != nil {
+		return err
+	}
+	service, err := r.serve(turn.Cell, dir)
+	if err != nil {
+		return err
+	}
+	uses, err := r.measure(ctx, turn, dir, &result)
+	use, stopErr := service.Stop(stopGrace)
+	if err := errors.Join(err, stopErr); err != nil {
+		return err
+	}
+	result.Uses = append(uses, use)
+	result.Ended = r.Now()
+	return r.store.complete(turn, result)
+}
+
+// measure takes the system up, drives the load through it and takes it down.
+func (r *runner) measure(ctx context.Context, turn Turn, dir string, result *Repetition) (uses []host.Use, err error) {
+	values, err := system.ValuesFor(&r.Experiment.Topology, dir, workloadPort)
+	if err != nil {
+		return nil, err
+	}
+	plugin := r.Plugins[turn.Cell.System]
+	result.Path = plugin.Path(values)
+	stack, err := plugin.Start(ctx, r.lab, values)
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		stopped, stopErr := stack.Stop()
+		uses, err = append(uses, stopped...), errors.Join(err, stopErr)
+	}()
+	address, err := stack.Address()
+	if err != nil {
+		return nil, err
+	}
+	if err := r.awaitAnswer(ctx, address); err != nil {
+		return nil, err
+	}
+	use, err := r.drive(ctx, turn, address, dir)
+	if err != nil {
+		return nil, err
+	}
+	status, err := r.lab.LinkStatus(ctx)
+	result.Links = status.Counters
+	return []host.Use{use}, err
+}
+
+func links(s experiment.Scenario) []host.Link {
+	var all []host.Link
+	for _, d := range s.Directions() {
+		all = append(all, host.Link{From: d.From, To: d.To, Unit: d.Unit, Does: d.Impairment})
+	}
+	return all
+}
+
+func (r *runner) serve(cell experiment.Cell, dir string) (*host.Process, error) {
+	node, err := r.Experiment.Topology.Node(r.Experiment.Topology.Service)
+	if err != nil {
+		return nil, err
+	}
+	log, err := os.Create(filepath.Join(dir, "service.log"))
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = log.Close() }()
+	listen := net.JoinHostPort(node.Data.Addr().String(), strconv.Itoa(workloadPort))
+	return r.lab.Start(host.Command{
+		Node: node.Ref(), Name: "service", Dir: dir, Stdout: log, Stderr: log,
+		Args: []string{r.Agent, "serve", cell.Workload, "--listen", listen},
+	})
+}
+
+// awaitAnswer asks from the client's node until the workload answers through
+// the system. Its connections are its own: the load finds none of them.
+func (r *runner) awaitAnswer(ctx context.Context, address string) error {
+	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return r.lab.Dial(ctx, r.Experiment.Topology.Client, address)
+	}
+	client := &http.Client{Transport: &http.Transport{DialContext: dial, DisableKeepAlives: true}}
+	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
+	defer cancel()
+	for {
+		err := ask(ctx, client, address)
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("no answer from %s within %s: %w", address, readyTimeout, err)
+		case <-time.After(readyPause):
+		}
+	}
+}
+
+func ask(ctx context.Context, client *http.Client, address string) error {
+	request, err := http.NewRequestWithContext(ctx, http.MethodHead, "http://"+address+"/", nil)
+	if err != nil {
+		return err
+	}
+	response, err := client.Do(request)
+	if err != nil {
+		return err
+	}
+	return response.Body.Close()
+}
+
+// drive runs the load in the client's node.
+func (r *runner) drive(ctx context.Context, turn Turn, address, dir string) (host.Use, error) {
+	c := turn.Cell
+	spec, err := json.Marshal(load.Spec{
+		Target: address, Workload: c.Workload, Size: c.Size, Time: c.Time, Memory: c.Memory,
+		Threads: c.Threads, Iterations: c.Iterations, Warmup: c.Warmup,
+		Think: c.Think, Timeout: c.Timeout, Connection: c.Connection, Seed: r.Seed,
+	})
+	if err != nil {
+		return host.Use{}, fmt.Errorf("describe load: %w", err)
+	}
+	var problems bytes.Buffer
+	process, err := r.lab.Start(host.Command{
+		Node: r.Experiment.Topology.Client, Name: "load", Dir: dir,
+		Args:  []string{r.Agent, "load", "--spec", "-", "--out", filepath.Join(dir, samplesFile)},
+		Stdin: bytes.NewReader(spec), Stderr: &problems,
+	})
+	if err != nil {
+		return host.Use{}, err
+	}
+	select {
+	case <-process.Done():
+	case <-ctx.Done():
+	}
+	use, err := process.Stop(stopGrace)
+	if process.Err() != nil && ctx.Err() == nil {
+		return use, fmt.Errorf("load: %s", firstError(problems.String()))
+	}
+	return use, errors.Join(err, ctx.Err())
+}
+
+// firstError is the message of a Skerry program without its name.
+func firstError(text string) string {
+	_, message, found := strings.Cut(text, "error: ")
+	if !found {
+		return strings.TrimSpace(text)
+	}
+	return strings.TrimSpace(strings.SplitN(message, "\n", 2)[0])
+}

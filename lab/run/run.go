@@ -1,0 +1,159 @@
+// Package run carries an experiment out: it takes a lab up, runs every cell in
+// its turn with fresh processes, keeps what was measured in a run directory and
+// takes the lab down again. It judges nothing: lab/measure and lab/report do.
+// Start at Run; Collect reads a run directory back.
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"skerry.dev/skerry/lab/experiment"
+	"skerry.dev/skerry/lab/host"
+	"skerry.dev/skerry/lab/system"
+)
+
+// Options of a run.
+type Options struct {
+	Experiment *experiment.Experiment
+	// Plugins by system name; every system of the experiment is there.
+	Plugins map[string]*system.Plugin
+	// Agent is the path of the skerry-agent binary.
+	Agent string
+	// Backend of the links: auto, netem or userspace.
+	Backend string
+	// Dir is the run directory, which must not exist yet.
+	Dir string
+	// Seed of the order, of loss and of jitter.
+	Seed uint64
+	// LabName under which the lab is up while the run lasts.
+	LabName string
+	// Provenance that the caller knows: version and command line.
+	Version string
+	Command []string
+	// Progress is written to as the run goes on.
+	Progress Progress
+	Now      func() time.Time
+}
+
+// Progress is told how a run goes on.
+type Progress interface {
+	// Turn is told before each repetition of a cell, counted from 1.
+	Turn(index, total int, turn Turn, left time.Duration)
+	// Note is told what the user should know at once.
+	Note(text string)
+}
+
+// ErrInterrupted says that the run was ended before its last cell; what is
+// complete is kept.
+var ErrInterrupted = errors.New("interrupted")
+
+// Run runs the experiment. The run directory holds every repetition that was
+// completed, also when Run fails later on.
+func Run(ctx context.Context, o Options) (err error) {
+	store, err := create(o.Dir)
+	if err != nil {
+		return err
+	}
+	lab, err := host.Up(ctx, o.Experiment.Topology, host.Options{
+		Name: o.LabName, Agent: o.Agent, Backend: o.Backend, Bound: true,
+	})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, lab.Down()) }()
+	record, err := describe(ctx, o, lab)
+	if err != nil {
+		return err
+	}
+	if err := store.writeRecord(record); err != nil {
+		return err
+	}
+	r := runner{Options: o, lab: lab, store: store}
+	if err := r.all(ctx); err != nil {
+		return err
+	}
+	record.Ended = o.Now()
+	return store.writeRecord(record)
+}
+
+// runner is a run under way.
+type runner struct {
+	Options
+	lab   *host.Lab
+	store store
+}
+
+// Turn is one repetition of a cell.
+type Turn struct {
+	Cell experiment.Cell
+	// Repetition counts from 1.
+	Repetition int
+}
+
+func (r *runner) all(ctx context.Context) error {
+	cells := r.Experiment.Cells()
+	var turns []Turn
+	var estimates []time.Duration
+	for _, slot := range experiment.Order(r.Seed, len(cells), r.Experiment.Repetitions) {
+		turns = append(turns, Turn{Cell: cells[slot.Cell], Repetition: slot.Repetition})
+		estimates = append(estimates, r.Experiment.Estimate(cells[slot.Cell]))
+	}
+	began := r.Now()
+	for i, turn := range turns {
+		r.Progress.Turn(i+1, len(turns), turn, left(estimates[:i], estimates[i:], r.Now().Sub(began)))
+		err := r.repetition(ctx, turn, uint64(i))
+		if ctx.Err() != nil {
+			return fmt.Errorf("%w after %d of %d repetitions", ErrInterrupted, i, len(turns))
+		}
+		if err != nil {
+			return fmt.Errorf("cell %s, repetition %d: %w", turn.Cell, turn.Repetition, err)
+		}
+	}
+	return nil
+}
+
+// left is the time that the turns to do will take: their estimates, corrected
+// by what those done have taken.
+func left(done, todo []time.Duration, took time.Duration) time.Duration {
+	if len(done) == 0 {
+		return sum(todo)
+	}
+	return time.Duration(float64(sum(todo)) * float64(took) / float64(sum(done)))
+}
+
+func sum(durations []time.Duration) (total time.Duration) {
+	for _, d := range durations {
+		total += d
+	}
+	return total
+}
+
+// Lines is Progress as plain lines, or on a terminal as one line that is
+// written over.
+type Lines struct {
+	W        io.Writer
+	Terminal bool
+}
+
+// Turn prints where the run stands and what time is left.
+func (l Lines) Turn(index, total int, turn Turn, left time.Duration) {
+	text := fmt.Sprintf("[%*d/%d] %s, repetition %d, %s left",
+		len(fmt.Sprint(total)), index, total, turn.Cell, turn.Repetition, left.Round(time.Second))
+	if l.Terminal {
+		const clearLine = "\r\x1b[K"
+		text = clearLine + text
+		if index == total {
+			text += "\n"
+		}
+	} else {
+		text += "\n"
+	}
+	_, _ = io.WriteString(l.W, text) // progress that cannot be shown stops nothing
+}
+
+// Note prints a line.
+func (l Lines) Note(text string) { _, _ = fmt.Fprintln(l.W, text) }

@@ -1,0 +1,114 @@
+package run
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+)
+
+// Layout of a run directory:
+//
+//	run.json                         what was run, on what, in which order
+//	cells/CELL/REPETITION/           written beside as REPETITION.partial
+//	    repetition.json              path, link counters, use of resources
+//	    requests.parquet             every request
+//	    *.log, …                     what the processes said and were given
+//	report.html                      made from the above
+const (
+	recordFile     = "run.json"
+	cellsDir       = "cells"
+	repetitionFile = "repetition.json"
+	samplesFile    = "requests.parquet"
+	partialSuffix  = ".partial"
+)
+
+// ErrDirExists says that the run directory is there already.
+var ErrDirExists = errors.New("run directory exists")
+
+// store is a run directory.
+type store struct{ dir string }
+
+func create(dir string) (store, error) {
+	abs, err := filepath.Abs(dir)
+	if err != nil {
+		return store{}, fmt.Errorf("make run directory: %w", err)
+	}
+	if _, err := os.Stat(abs); err == nil {
+		return store{}, fmt.Errorf("%w: %s", ErrDirExists, dir)
+	}
+	if err := os.MkdirAll(filepath.Join(abs, cellsDir), 0o755); err != nil {
+		return store{}, fmt.Errorf("make run directory: %w", err)
+	}
+	return store{dir: abs}, nil
+}
+
+func (s store) turnDir(turn Turn) string {
+	return filepath.Join(s.dir, cellsDir, turn.Cell.ID(), strconv.Itoa(turn.Repetition))
+}
+
+// begin makes the directory that a repetition is written to; what an earlier
+// try left there is removed.
+func (s store) begin(turn Turn) (string, error) {
+	partial := s.turnDir(turn) + partialSuffix
+	if err := os.RemoveAll(partial); err != nil {
+		return "", fmt.Errorf("keep repetition: %w", err)
+	}
+	if err := os.MkdirAll(partial, 0o755); err != nil {
+		return "", fmt.Errorf("keep repetition: %w", err)
+	}
+	return partial, nil
+}
+
+// complete renames the directory of a repetition: from now on it counts.
+func (s store) complete(turn Turn, result Repetition) error {
+	dir := s.turnDir(turn)
+	if err := writeJSON(filepath.Join(dir+partialSuffix, repetitionFile), result); err != nil {
+		return fmt.Errorf("keep repetition: %w", err)
+	}
+	if err := os.Rename(dir+partialSuffix, dir); err != nil {
+		return fmt.Errorf("keep repetition: %w", err)
+	}
+	return nil
+}
+
+func (s store) writeRecord(r Record) error {
+	if err := writeJSON(filepath.Join(s.dir, recordFile), r); err != nil {
+		return fmt.Errorf("keep run: %w", err)
+	}
+	return nil
+}
+
+// writeJSON replaces a file in one step.
+func writeJSON(path string, value any) error {
+	text, err := json.MarshalIndent(value, "", "  ")
+	if err != nil {
+		return err
+	}
+	temporary := path + ".new"
+	if err := os.WriteFile(temporary, append(text, '\n'), 0o644); err != nil {
+		return errors.Join(err, removeIfThere(temporary))
+	}
+	return os.Rename(temporary, path)
+}
+
+func removeIfThere(path string) error {
+	if err := os.Remove(path); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+func readJSON(path string, into any) error {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(text, into); err != nil {
+		return fmt.Errorf("read %s: %w", path, err)
+	}
+	return nil
+}

@@ -1,0 +1,41 @@
+// Package sample is what the lab records: one row for each request and one for
+// each timed packet, kept as Parquet. It draws no conclusions; lab/measure does.
+package sample
+
+// Request is one HTTP request as the load saw it. Times are nanoseconds of
+// CLOCK_MONOTONIC on this machine; 0 means that it did not come to that.
+type Request struct {
+	// Thread of the closed loop, from 0.
+	Thread int32 `parquet:"thread"`
+	// Connection number within the thread, from 1.
+	Connection int32 `parquet:"connection"`
+	// Index of the request on its connection, from 1.
+	Index int32 `parquet:"index"`
+	// Warmup marks a request that came before those that count.
+	Warmup bool `parquet:"warmup"`
+	// ScheduledNs is when the request was due: a new connection's dial begins here.
+	ScheduledNs int64 `parquet:"scheduled_ns,delta"`
+	// SentNs is just before the first byte of the request was written.
+	SentNs int64 `parquet:"sent_ns,delta"`
+	// FirstByteNs is when the first byte of the answer was read.
+	FirstByteNs int64 `parquet:"first_byte_ns,delta"`
+	// LastByteNs is when the last byte of the answer was read.
+	LastByteNs int64 `parquet:"last_byte_ns,delta"`
+	// Status is the HTTP status, 0 without an answer.
+	Status int32 `parquet:"status"`
+	// Error is empty for an answer of 2xx with the expected body.
+	Error string `parquet:"error,dict"`
+}
+
+// ResponseNs is the response time: from when the request was due (dial
+// included) to the last byte.
+func (r Request) ResponseNs() int64 { return r.LastByteNs - r.ScheduledNs }
+
+// OneWay is one timed packet between two nodes of the same machine.
+type OneWay struct {
+	Sequence int64 `parquet:"sequence,delta"`
+	// SentNs is read just before the send, ReceivedNs by the kernel at
+	// arrival; both CLOCK_REALTIME. ReceivedNs is 0 for a lost packet.
+	SentNs     int64 `parquet:"sent_ns,delta"`
+	ReceivedNs int64 `parquet:"received_ns,delta"`
+}

@@ -1,0 +1,142 @@
+package topology
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"skerry.dev/skerry/internal/nearest"
+)
+
+// nameMax bounds the name of a cluster or a node, in bytes: what an interface
+// may be called (IFNAMSIZ less its NUL), so that a system's plug-in may call one
+// after either; and two names and a hyphen still make a host name.
+const nameMax = 15
+
+// congestionMax is the kernel's TCP_CA_NAME_MAX less its NUL.
+const congestionMax = 15
+
+const nameHint = "write at most 15 lower-case letters, digits and hyphens, a letter first, no hyphen last"
+
+// Problem is something that is wrong with a topology.
+type Problem struct {
+	// Path of the value in the topology, for example "clusters[1].nodes[0]".
+	Path string
+	// Message says what is wrong, Hint what to do.
+	Message, Hint string
+}
+
+// Check says everything that is wrong with the topology, in its order.
+func (t *Topology) Check() []Problem {
+	var c check
+	c.count(t)
+	hosts := map[string]Ref{}
+	clusters := map[string]int{}
+	for i, cluster := range t.Clusters {
+		path := fmt.Sprintf("clusters[%d]", i)
+		if !c.name(path+".name", "cluster", cluster.Name) {
+			continue
+		}
+		if first, twice := clusters[cluster.Name]; twice {
+			c.add(path+".name", "choose another name", "cluster %q has the name of cluster %d", cluster.Name, first+1)
+			continue
+		}
+		clusters[cluster.Name] = i
+		c.nodes(path, cluster, hosts)
+	}
+	c.place(t, "service", t.Service)
+	c.place(t, "client", t.Client)
+	if t.Congestion != "" && !isWord(t.Congestion) {
+		c.add("congestion", "write one word, for example cubic or bbr", "%q is no congestion control", clip(t.Congestion))
+	}
+	return c.problems
+}
+
+type check struct{ problems []Problem }
+
+func (c *check) add(path, hint, format string, args ...any) {
+	c.problems = append(c.problems, Problem{Path: path, Message: fmt.Sprintf(format, args...), Hint: hint})
+}
+
+func (c *check) count(t *Topology) {
+	nodes := 0
+	for _, cluster := range t.Clusters {
+		nodes += len(cluster.Nodes)
+	}
+	switch {
+	case len(t.Clusters) == 0:
+		c.add("clusters", "write for example {name: c1, nodes: [head, worker]}", "there is no cluster")
+	case len(t.Clusters) > clustersMax:
+		c.add("clusters", "remove some", "%d clusters are more than one machine takes: %d", len(t.Clusters), clustersMax)
+	case nodes > nodesMax:
+		c.add("clusters", "remove some", "%d nodes are more than one machine takes: %d", nodes, nodesMax)
+	}
+}
+
+// nodes checks the nodes of one cluster. Hosts holds the host names so far:
+// node b-c of cluster a and node c of cluster a-b would share theirs.
+func (c *check) nodes(path string, cluster Cluster, hosts map[string]Ref) {
+	if len(cluster.Nodes) == 0 {
+		c.add(path+".nodes", "write for example nodes: [head, worker]", "cluster %q has no node", clip(cluster.Name))
+	}
+	for j, name := range cluster.Nodes {
+		at := fmt.Sprintf("%s.nodes[%d]", path, j)
+		if !c.name(at, "node", name) {
+			continue
+		}
+		n := Node{Cluster: cluster.Name, Name: name}
+		switch other, twice := hosts[n.Host()]; {
+		case twice && other == n.Ref():
+			c.add(at, "choose another name", "node %q appears twice in cluster %q", clip(name), clip(cluster.Name))
+		case twice:
+			c.add(at, "choose another name", "node %s would have the host name %s, as has %s", n.Ref(), n.Host(), other)
+		default:
+			hosts[n.Host()] = n.Ref()
+		}
+	}
+	if cluster.Gateway != "" && !slices.Contains(cluster.Nodes, cluster.Gateway) {
+		c.add(path+".gateway", nearest.Hint(cluster.Gateway, cluster.Nodes), "cluster %q has no node %q for its gateway", clip(cluster.Name), clip(cluster.Gateway))
+	}
+}
+
+// place checks that a node exists, where the service or the client lives.
+func (c *check) place(t *Topology, path string, r Ref) {
+	var known []string
+	for _, n := range t.Nodes() {
+		if n.Ref() == r {
+			return
+		}
+		known = append(known, n.String())
+	}
+	hint := nearest.Hint(string(r), known)
+	if _, node := r.Split(); node == "" {
+		hint = "write CLUSTER/NODE: " + hint
+	}
+	c.add(path, hint, "there is no node %q for the %s", clip(string(r)), path)
+}
+
+func (c *check) name(path, kind, name string) bool {
+	good := IsName(name)
+	if !good {
+		c.add(path, nameHint, "%s name %q is not valid", kind, clip(name))
+	}
+	return good
+}
+
+// IsName reports a DNS label (RFC 1035, lower case) of at most 15 bytes.
+func IsName(s string) bool {
+	return s != "" && len(s) <= nameMax && strings.Trim(s, "abcdefghijklmnopqrstuvwxyz0123456789-") == "" &&
+		s[0] >= 'a' && s[0] <= 'z' && s[len(s)-1] != '-'
+}
+
+func isWord(s string) bool {
+	return len(s) <= congestionMax && strings.Trim(s, "abcdefghijklmnopqrstuvwxyz0123456789_-") == ""
+}
+
+// clip keeps an error readable where a name is not.
+func clip(s string) string {
+	if len(s) > 4*nameMax {
+		return s[:4*nameMax] + "..."
+	}
+	return s
+}
