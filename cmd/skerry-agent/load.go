@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"runtime"
 	"slices"
 
 	"github.com/spf13/cobra"
@@ -41,6 +42,7 @@ func drive(c *cobra.Command, specName, outName string) error {
 		return err
 	}
 	defer out.discard()
+	runtime.GOMAXPROCS(processors(spec.Threads, runtime.NumCPU()))
 	rows, err := load.Run(c.Context(), spec)
 	if err != nil {
 		return err
@@ -49,6 +51,14 @@ func drive(c *cobra.Command, specName, outName string) error {
 		return err
 	}
 	return json.NewEncoder(c.OutOrStdout()).Encode(summarise(rows))
+}
+
+// processors is how many cores a load may use at once. A goroutine that becomes
+// ready wakes an idle one to look for work, which costs every request: few
+// threads, which wait for the network most of the time, share one.
+func processors(threads, cores int) int {
+	const threadsPerCore = 32
+	return min(1+threads/threadsPerCore, cores)
 }
 
 func readSpec(c *cobra.Command, name string) (load.Spec, error) {

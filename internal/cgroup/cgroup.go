@@ -81,7 +81,24 @@ func FindHere() (Tree, error) {
 		return Tree{}, fmt.Errorf("find control groups: %w", err)
 	}
 	defer func() { _ = f.Close() }()
-	return Find(f)
+	t, err := Find(f)
+	if err != nil {
+		return Tree{}, err
+	}
+	for _, root := range []string{t.cpu, t.memory} {
+		if !isGroups(root) {
+			return Tree{}, fmt.Errorf("%w: another mount hides %s", ErrMissing, root)
+		}
+	}
+	return t, nil
+}
+
+// isGroups reports whether a path shows control groups: mountinfo also lists
+// what a later mount hides.
+func isGroups(path string) bool {
+	var fs unix.Statfs_t
+	err := unix.Statfs(path, &fs)
+	return err == nil && (fs.Type == unix.CGROUP_SUPER_MAGIC || fs.Type == unix.CGROUP2_SUPER_MAGIC)
 }
 
 // Version is 1 or 2.
@@ -117,7 +134,7 @@ func (g Group) dirs() []string {
 // Make creates the group and its ancestors; one that exists is kept.
 func (g Group) Make() error {
 	for _, dir := range g.dirs() {
-		if err := os.MkdirAll(dir, 0o755); err != nil {
+		if err := makeDir(dir); err != nil {
 			return fmt.Errorf("make control group: %w", err)
 		}
 	}
@@ -133,6 +150,17 @@ func (g Group) Make() error {
 			return nil
 		}
 	}
+}
+
+// makeDir tries again while another process removes an ancestor that was empty.
+func makeDir(dir string) error {
+	var err error
+	for range makeTurns {
+		if err = os.MkdirAll(dir, 0o755); !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return err
 }
 
 // Place has the next process that the calling thread starts with attr begin its
@@ -242,6 +270,9 @@ func (g Group) Processes() ([]int, error) {
 	}
 	return pids, nil
 }
+
+// makeTurns bounds makeDir.
+const makeTurns = 10
 
 // killTurns bounds Kill: a process that forks faster than it is ended, or one
 // stuck in the kernel, is an error.

@@ -7,13 +7,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
+	"skerry.dev/skerry/internal/nearest"
+	"skerry.dev/skerry/lab/impair/emulator"
+	"skerry.dev/skerry/lab/system"
 	"skerry.dev/skerry/systems"
 )
 
@@ -32,7 +37,11 @@ type Env struct {
 }
 
 // usageError is a wrong command line or a wrong file: nothing was started.
-type usageError struct{ error }
+type usageError struct {
+	error
+	// remedy is what to do; it may be empty.
+	remedy string
+}
 
 func (e usageError) Unwrap() error { return e.error }
 
@@ -75,15 +84,10 @@ Begin with:  skerry run experiments/quickstart.yaml`,
 		SilenceUsage:      true,
 		SilenceErrors:     true,
 		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: true},
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return unknownVerb(cmd, args[0])
-			}
-			return nil
-		},
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		Args:              knownVerb,
+		RunE:              func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return usageError{err, seeHelp(cmd)} })
 	for _, group := range []*cobra.Group{{ID: "experiment", Title: "Experiments:"}, {ID: "lab", Title: "Labs by hand:"}} {
 		root.AddGroup(group)
 	}
@@ -100,12 +104,44 @@ Begin with:  skerry run experiments/quickstart.yaml`,
 	return root
 }
 
-func unknownVerb(cmd *cobra.Command, name string) error {
-	err := fmt.Errorf("unknown command %q", name)
-	if near := cmd.SuggestionsFor(name); len(near) > 0 {
-		err = fmt.Errorf("%w; did you mean %q?", err, near[0])
+// knownVerb refuses what is not a verb of the command.
+func knownVerb(cmd *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return unknownVerb(cmd, args[0])
 	}
-	return usageError{err}
+	return nil
+}
+
+func unknownVerb(cmd *cobra.Command, name string) error {
+	var verbs []string
+	for _, c := range cmd.Commands() {
+		if c.IsAvailableCommand() {
+			verbs = append(verbs, c.Name())
+		}
+	}
+	remedy := seeHelp(cmd)
+	if near, ok := nearest.Word(name, verbs); ok {
+		remedy = "did you mean '" + cmd.CommandPath() + " " + near + "'?"
+	}
+	return usageError{fmt.Errorf("%s knows no command %q", cmd.CommandPath(), name), remedy}
+}
+
+func seeHelp(cmd *cobra.Command) string {
+	return "'" + cmd.CommandPath() + " --help' shows what it takes"
+}
+
+// wantsArgs says that the arguments do not fit.
+func wantsArgs(cmd *cobra.Command, got int) error {
+	return usageError{
+		fmt.Errorf("%s does not take %s", cmd.CommandPath(), count(got, "argument")), "usage: " + cmd.UseLine(),
+	}
+}
+
+func count(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
 }
 
 // commands makes the verbs.
@@ -118,7 +154,7 @@ type commands struct {
 func exactly(n int) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) != n {
-			return usageError{fmt.Errorf("usage: %s", cmd.UseLine())}
+			return wantsArgs(cmd, len(args))
 		}
 		return nil
 	}
@@ -132,7 +168,7 @@ func agent() (string, error) {
 	}
 	path := filepath.Join(filepath.Dir(self), "skerry-agent")
 	if _, err := os.Stat(path); err != nil {
-		return "", fmt.Errorf("%w: %s", errNoAgent, path)
+		return "", fmt.Errorf("%w: there is no %s", errNoAgent, path)
 	}
 	return path, nil
 }
@@ -141,11 +177,27 @@ var errNoAgent = errors.New("cannot find skerry-agent beside skerry")
 
 // systemTree is where plug-ins come from: the folder asked for, or those that
 // are built in.
-func systemTree(dir string) fsTree {
-	if dir != "" {
-		return os.DirFS(dir)
+func systemTree(dir string) (fs.FS, error) {
+	if dir == "" {
+		return systems.FS, nil
 	}
-	return systems.FS
+	tree := os.DirFS(dir)
+	if names, err := system.Names(tree); err != nil || len(names) == 0 {
+		return nil, usageError{
+			errors.Join(fmt.Errorf("folder %s holds no system", dir), err),
+			"--systems takes a folder of folders, each with a system.yaml",
+		}
+	}
+	return tree, nil
+}
+
+// checkBackend refuses a link back end that there is not.
+func checkBackend(name string) error {
+	known := []string{emulator.Auto, emulator.Netem, emulator.Userspace}
+	if !slices.Contains(known, name) {
+		return usageError{fmt.Errorf("no link back end %q", name), nearest.Hint(name, known)}
+	}
+	return nil
 }
 
 func isTerminal(f *os.File) bool {

@@ -10,6 +10,7 @@ import (
 
 	"skerry.dev/skerry/lab/host"
 	"skerry.dev/skerry/lab/system"
+	"skerry.dev/skerry/systems"
 )
 
 // errUnfit says that the host lacks what every lab needs; doctor has told what.
@@ -53,15 +54,14 @@ func cleanNow(cmd *cobra.Command) error {
 }
 
 func probeSystems() []host.Finding {
-	tree := systemTree("")
-	names, err := system.Names(tree)
+	names, err := system.Names(systems.FS)
 	if err != nil {
 		return []host.Finding{{What: "systems", Detail: err.Error()}}
 	}
 	var findings []host.Finding
 	for _, name := range names {
 		f := host.Finding{What: "system " + name, Here: true, Detail: "needs nothing that is not here"}
-		p, err := system.Load(tree, name)
+		p, err := system.Load(systems.FS, name)
 		if err == nil {
 			err = errors.Join(p.Missing()...)
 		}

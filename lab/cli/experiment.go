@@ -3,6 +3,7 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -30,31 +31,34 @@ type source struct {
 func read(file, systemsDir string) (source, error) {
 	data, err := readBounded(file)
 	if err != nil {
-		return source{}, usageError{err}
+		return source{}, err
 	}
-	tree := systemTree(systemsDir)
+	tree, err := systemTree(systemsDir)
+	if err != nil {
+		return source{}, err
+	}
 	names, err := system.Names(tree)
 	if err != nil {
-		return source{}, usageError{err}
+		return source{}, usageError{error: err}
 	}
 	e, err := experiment.Read(file, data)
 	if err == nil {
 		err = e.CheckSystems(names)
 	}
 	if err != nil {
-		return source{}, usageError{err}
+		return source{}, usageError{error: err}
 	}
 	s := source{Experiment: e, plugins: map[string]*system.Plugin{}}
 	for _, name := range e.Systems {
 		if s.plugins[name], err = system.Load(tree, name); err != nil {
-			return source{}, usageError{err}
+			return source{}, usageError{error: err}
 		}
 		values, err := system.ValuesFor(&e.Topology, "/dir", 1)
 		if err == nil {
 			_, err = s.plugins[name].Render(values)
 		}
 		if err != nil {
-			return source{}, usageError{err}
+			return source{}, usageError{error: err}
 		}
 	}
 	return s, nil
@@ -62,13 +66,23 @@ func read(file, systemsDir string) (source, error) {
 
 func readBounded(file string) ([]byte, error) {
 	info, err := os.Stat(file)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, usageError{fmt.Errorf("there is no file %s", file), "name an experiment file, such as experiments/quickstart.yaml"}
+	case err != nil:
+		return nil, usageError{error: err}
+	case info.IsDir():
+		return nil, usageError{fmt.Errorf("%s is a folder", file), "name an experiment file in it"}
+	case !info.Mode().IsRegular() || info.Size() > fileMax:
+		return nil, usageError{
+			fmt.Errorf("%s is not an experiment file", file), fmt.Sprintf("it must be a regular file of at most %d bytes", fileMax),
+		}
+	}
+	data, err := os.ReadFile(file)
 	if err != nil {
-		return nil, err
+		return nil, usageError{error: err}
 	}
-	if !info.Mode().IsRegular() || info.Size() > fileMax {
-		return nil, fmt.Errorf("%s is not an experiment file: it must be a regular file of at most %d bytes", file, fileMax)
-	}
-	return os.ReadFile(file)
+	return data, nil
 }
 
 // missing lists what the systems need and this machine lacks.
@@ -153,7 +167,10 @@ func (c *commands) systems() *cobra.Command {
 	}
 	dir := systemsFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		tree := systemTree(*dir)
+		tree, err := systemTree(*dir)
+		if err != nil {
+			return err
+		}
 		names, err := system.Names(tree)
 		if err != nil {
 			return err

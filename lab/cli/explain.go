@@ -1,29 +1,44 @@
 package cli
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
+	"strings"
 
 	"golang.org/x/sys/unix"
 
 	"skerry.dev/skerry/internal/cgroup"
+	"skerry.dev/skerry/lab/experiment"
 	"skerry.dev/skerry/lab/host"
 	"skerry.dev/skerry/lab/run"
 	"skerry.dev/skerry/lab/system"
 )
 
-type fsTree = fs.FS
-
-// hints are the remedies, the first that applies is shown.
+// hint is the remedy of an error, "" where there is none: the error's own, else
+// the first that applies.
 func hint(err error) string {
-	var missing *system.MissingError
-	switch {
-	case errors.As(err, &missing):
-		return fmt.Sprintf("apt-get install %s, or leave the system %s out", missing.Need.Package, missing.System)
-	case errors.Is(err, host.ErrNotRoot), errors.Is(err, unix.EPERM):
+	if usage, ok := errors.AsType[usageError](err); ok && usage.remedy != "" {
+		return usage.remedy
+	}
+	if said, ok := errors.AsType[*run.AgentError](err); ok && said.Hint != "" {
+		return said.Hint
+	}
+	if interrupted, ok := errors.AsType[interruptedError](err); ok {
+		return "'skerry report " + interrupted.dir + "' shows those"
+	}
+	switch packages, name := missing(err); {
+	case len(packages) > 0:
+		return fmt.Sprintf("apt-get install %s, or leave the system %s out", strings.Join(packages, " "), name)
+	case errors.Is(err, host.ErrNotRoot):
 		return "run as root, or 'skerry doctor' to see what this host lacks"
+	case errors.Is(err, unix.EPERM), errors.Is(err, host.ErrLinks):
+		return "'skerry doctor' shows what this host lacks, each with its remedy"
+	case errors.Is(err, host.ErrName):
+		return "choose another by --name"
+	case errors.Is(err, experiment.ErrNotRunnable):
+		return "run it on a machine with more cores; 'skerry plan FILE' shows what each cell needs"
 	case errors.Is(err, cgroup.ErrMissing):
 		return "mount the control groups (cgroup2 on /sys/fs/cgroup); 'skerry doctor' shows what this host lacks"
 	case errors.Is(err, unix.ENOSPC):
@@ -38,16 +53,46 @@ func hint(err error) string {
 		return "build both by 'make build'"
 	case errors.Is(err, system.ErrUnknown):
 		return "'skerry systems' lists them"
+	case errors.Is(err, run.ErrDamaged):
+		return "run the experiment anew, or remove the folder of the repetition that the file is in"
+	case errors.Is(err, run.ErrNoRun):
+		return "name the directory that 'skerry run' wrote, such as runs/NAME-DATE-TIME"
 	case errors.Is(err, run.ErrDirExists):
 		return "choose another directory by --out"
+	}
+	if failed, ok := errors.AsType[*run.RepetitionError](err); ok {
+		return "its logs and files are in " + failed.Dir
 	}
 	return ""
 }
 
-// explain prints an error and, where there is one, its remedy. Errors of a file
-// bring their own.
+// missing are the packages that an error, or each of several, asks for, and the
+// last system that needs one.
+func missing(err error) (packages []string, name string) {
+	if many, ok := err.(interface{ Unwrap() []error }); ok {
+		for _, one := range many.Unwrap() {
+			more, of := missing(one)
+			packages, name = append(packages, more...), cmp.Or(of, name)
+		}
+		return packages, name
+	}
+	if m, ok := errors.AsType[*system.MissingError](err); ok {
+		return []string{m.Need.Package}, m.System
+	}
+	return nil, ""
+}
+
+// explain prints an error and, where there is one, its remedy. Each of several
+// errors has a line; errors of a file bring their hints.
 func explain(w io.Writer, err error) {
-	_, _ = fmt.Fprintf(w, "skerry: error: %v\n", err)
+	for line := range strings.Lines(err.Error()) {
+		kind := "error"
+		text, isHint := strings.CutPrefix(strings.TrimSpace(line), "hint: ")
+		if isHint {
+			kind = "hint"
+		}
+		_, _ = fmt.Fprintf(w, "skerry: %s: %s\n", kind, text)
+	}
 	if h := hint(err); h != "" {
 		_, _ = fmt.Fprintf(w, "skerry: hint: %s\n", h)
 	}

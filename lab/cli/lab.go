@@ -7,12 +7,13 @@ import (
 	"os"
 	"os/exec"
 	"slices"
-	"strings"
+	"syscall"
 	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"skerry.dev/skerry/internal/nearest"
 	"skerry.dev/skerry/lab/host"
 	"skerry.dev/skerry/lab/impair"
 	"skerry.dev/skerry/lab/impair/emulator"
@@ -39,6 +40,9 @@ func (c *commands) up() *cobra.Command {
 		}
 		if name == "" {
 			name = s.Name
+		}
+		if err := checkBackend(backend); err != nil {
+			return err
 		}
 		began := c.now()
 		lab, err := host.Up(cmd.Context(), s.Topology, host.Options{Name: name, Agent: path, Backend: backend})
@@ -147,7 +151,7 @@ func (c *commands) exec() *cobra.Command {
 		Example: "  skerry exec quickstart c2/worker -- ping -c 3 c1-worker",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) < 3 {
-				return usageError{fmt.Errorf("usage: %s", cmd.UseLine())}
+				return wantsArgs(cmd, len(args))
 			}
 			return nil
 		},
@@ -181,14 +185,31 @@ func (c *commands) inNode(cmd *cobra.Command, name, node string, args []string) 
 	if err != nil {
 		return err
 	}
+	here, err := os.Getwd()
+	if err != nil {
+		return err
+	}
 	err = lab.Run(cmd.Context(), host.Command{
-		Node: ref, Name: fmt.Sprintf("exec-%d", os.Getpid()), Args: args, Foreground: true,
+		Node: ref, Name: fmt.Sprintf("exec-%d", os.Getpid()), Args: args, Foreground: true, Dir: here,
 		Stdin: c.env.Stdin, Stdout: c.env.Stdout, Stderr: c.env.Stderr,
 	})
 	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
-		return statusError{exit.ExitCode()}
+		return statusError{shellStatus(exit.ProcessState)}
+	}
+	if errors.Is(err, exec.ErrNotFound) {
+		return usageError{fmt.Errorf("no program %q on this machine", args[0]), "a node has the machine's own programs: install it, or give its path"}
 	}
 	return err
+}
+
+// shellStatus is a program's exit status as shells tell it: 128 and the signal
+// for one that a signal ended.
+func shellStatus(s *os.ProcessState) int {
+	const signalled = 128
+	if status, ok := s.Sys().(syscall.WaitStatus); ok && status.Signaled() {
+		return signalled + int(status.Signal())
+	}
+	return s.ExitCode()
 }
 
 // statusError passes the exit status of a program in a node on; the program has
@@ -206,11 +227,11 @@ func nodeOf(lab *host.Lab, name string) (topology.Ref, error) {
 		}
 		names = append(names, n.String())
 	}
-	return "", usageError{fmt.Errorf("no node %q in lab %s; there are %s", name, lab.Name, strings.Join(names, ", "))}
+	return "", usageError{fmt.Errorf("no node %q in lab %s", name, lab.Name), nearest.Hint(name, names)}
 }
 
 func (c *commands) link() *cobra.Command {
-	cmd := &cobra.Command{Use: "link", Short: "Change the links of a lab", Args: exactly(0), RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() }}
+	cmd := &cobra.Command{Use: "link", Short: "Change the links of a lab", Args: knownVerb, RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() }}
 	cmd.AddCommand(c.linkSet())
 	return cmd
 }
@@ -229,10 +250,10 @@ TO are two clusters (c1 c2) or two nodes (c1/worker c2/worker).`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			does.Distribution = impair.Distribution(distribution)
 			if err := does.Check(); err != nil {
-				return usageError{err}
+				return wrongLink(err)
 			}
 			if !slices.Contains([]impair.Unit{"", impair.UnitPacket, impair.UnitSuperpacket}, impair.Unit(unit)) {
-				return usageError{fmt.Errorf("unit %q is neither packet nor superpacket", unit)}
+				return usageError{fmt.Errorf("unit %q is not known", unit), "write packet or superpacket"}
 			}
 			from, to := topology.Ref(args[1]), topology.Ref(args[2])
 			link := host.Link{From: from, To: to, Unit: impair.Unit(unit), Does: does}
@@ -256,15 +277,33 @@ TO are two clusters (c1 c2) or two nodes (c1/worker c2/worker).`,
 	return cmd
 }
 
+// wrongLink keeps message and hint of an impairment apart.
+func wrongLink(err error) error {
+	if wrong, ok := errors.AsType[*impair.Error](err); ok {
+		return usageError{errors.New(wrong.Message), wrong.Hint}
+	}
+	return usageError{error: err}
+}
+
 func setLinks(cmd *cobra.Command, name string, changes []host.Link) error {
 	lab, err := host.Open(name)
 	if err != nil {
 		return err
 	}
+	ends := lab.Topology.Refs()
+	for _, end := range []topology.Ref{changes[0].From, changes[0].To} {
+		if !slices.Contains(ends, string(end)) {
+			return usageError{fmt.Errorf("no cluster or node %q in lab %s", end, name), nearest.Hint(string(end), ends)}
+		}
+	}
 	links := slices.DeleteFunc(slices.Clone(lab.Links), func(l host.Link) bool {
 		return slices.ContainsFunc(changes, func(ch host.Link) bool { return ch.Name() == l.Name() })
 	})
-	return lab.SetLinks(cmd.Context(), append(links, changes...), lab.Seed)
+	err = lab.SetLinks(cmd.Context(), append(links, changes...), lab.Seed)
+	if errors.Is(err, host.ErrEnds) {
+		return usageError{err, "name two clusters or two nodes"}
+	}
+	return err
 }
 
 func (c *commands) down() *cobra.Command {
@@ -273,7 +312,7 @@ func (c *commands) down() *cobra.Command {
 		Use: "down LAB", Short: "Remove a lab and all that runs in it",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if all != (len(args) == 0) || len(args) > 1 {
-				return usageError{fmt.Errorf("usage: %s, or skerry down --all", cmd.UseLine())}
+				return usageError{errors.New("skerry down takes one lab or --all"), "'skerry ps' lists the labs"}
 			}
 			return nil
 		},

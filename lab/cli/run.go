@@ -52,6 +52,9 @@ func (c *commands) runFile(cmd *cobra.Command, file string, f runFlags) error {
 	if err != nil {
 		return err
 	}
+	if err := checkBackend(f.backend); err != nil {
+		return err
+	}
 	path, err := agent()
 	if err != nil {
 		return err
@@ -76,13 +79,19 @@ func (c *commands) runFile(cmd *cobra.Command, file string, f runFlags) error {
 		Version: c.env.Version, Command: slices.Concat([]string{"skerry"}, c.env.Args),
 		Progress: progress, Now: c.now,
 	})
-	if errors.Is(err, run.ErrInterrupted) {
-		return fmt.Errorf("%w; what is complete is in %s", err, f.out)
+	if interrupted, ok := errors.AsType[*run.InterruptedError](err); ok && interrupted.Done > 0 {
+		return interruptedError{err, f.out}
 	}
 	if err != nil {
 		return err
 	}
 	return c.show(cmd, f.out, f.json)
+}
+
+// interruptedError is an interrupted run that has left something to see.
+type interruptedError struct {
+	error
+	dir string
 }
 
 // cleanBefore removes what killed runs left, and says so.

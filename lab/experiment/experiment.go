@@ -83,6 +83,8 @@ type Load struct {
 	Warmup int `yaml:"warmup,omitempty" json:"warmup,omitempty" jsonschema:"minimum=0,maximum=10000000"`
 	// Think is the time between an answer and the next request of a thread.
 	Think List[quantity.Duration] `yaml:"think,omitempty" json:"think,omitempty"`
+	// Ramp is the span over which the threads start, evenly; by default at once.
+	Ramp quantity.Duration `yaml:"ramp,omitempty" json:"ramp,omitempty"`
 	// Connection: kept (default; one per thread) or new (one per request).
 	Connection List[string] `yaml:"connection,omitempty" json:"connection,omitempty"`
 	// Timeout of one request; 30s by default.
@@ -125,6 +127,7 @@ type Cell struct {
 	Iterations int               `json:"iterations"`
 	Warmup     int               `json:"warmup,omitempty"`
 	Think      quantity.Duration `json:"think,omitempty"`
+	Ramp       quantity.Duration `json:"ramp,omitempty"`
 	Connection string            `json:"connection"`
 	Timeout    quantity.Duration `json:"timeout"`
 }

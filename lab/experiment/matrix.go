@@ -26,7 +26,7 @@ const (
 // the file: scenarios, systems, workloads with their sizes and times, threads,
 // think, connection; the last varies fastest.
 func (e *Experiment) Cells() []Cell {
-	cells := []Cell{{Iterations: e.Load.Iterations, Warmup: e.Load.Warmup, Timeout: e.Load.timeout()}}
+	cells := []Cell{{Iterations: e.Load.Iterations, Warmup: e.Load.Warmup, Ramp: e.Load.Ramp, Timeout: e.Load.timeout()}}
 	cells = cross(cells, e.Scenarios, func(c *Cell, s Scenario) { c.Scenario = s })
 	cells = cross(cells, e.Systems, func(c *Cell, s string) { c.System = s })
 	cells = cross(cells, e.served(), func(c *Cell, s Cell) {

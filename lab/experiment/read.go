@@ -20,9 +20,10 @@ const (
 	iterationsMax  = 10_000_000
 	repetitionsMax = 1000
 	requestsMax    = 20_000_000 // of one repetition: one file of samples
-	sizeMax        = quantity.Size(1 << 30)
-	memoryMax      = quantity.Size(64 << 30)
+	sizeMax        = quantity.Size(64 << 20)
+	memoryMax      = quantity.Size(4e9)
 	timeMax        = quantity.Duration(time.Hour)
+	burnMax        = quantity.Duration(time.Minute)
 )
 
 // TimeoutDefault bounds one request where the file sets no timeout.

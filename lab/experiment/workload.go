@@ -62,7 +62,11 @@ func (c *checker) workloads() {
 		c.takes(path, w.Name, "time", option{takes: kind.time, needs: true, given: w.Time != nil, example: "10ms, or a list of times"})
 		c.takes(path, w.Name, "memory", option{takes: kind.memory, given: w.Memory != 0})
 		within(c, path+".size", w.Size, 1, sizeMax)
-		within(c, path+".time", w.Time, 0, timeMax)
+		longest := timeMax
+		if kind.memory { // burn
+			longest = burnMax
+		}
+		within(c, path+".time", w.Time, 0, longest)
 		if w.Memory != 0 {
 			within(c, path+".memory", []quantity.Size{w.Memory}, 1, memoryMax)
 		}
@@ -113,6 +117,7 @@ func (c *checker) load() {
 	within(c, "load.iterations", []int{l.Iterations}, 1, iterationsMax)
 	within(c, "load.warmup", []int{l.Warmup}, 0, iterationsMax)
 	within(c, "load.think", l.Think, 0, timeMax)
+	within(c, "load.ramp", []quantity.Duration{l.Ramp}, 0, timeMax)
 	within(c, "load.timeout", []quantity.Duration{l.timeout()}, quantity.Duration(time.Millisecond), timeMax)
 	values(c, "load.connection", l.Connection, func(v string) string {
 		if v == ConnectionKept || v == ConnectionNew {

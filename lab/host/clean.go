@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -18,7 +19,25 @@ import (
 // ErrBusy says that another process holds the lab.
 var ErrBusy = errors.New("another skerry process is at work on it")
 
-const lockSuffix = ".lock"
+const (
+	lockSuffix = ".lock"
+	// lockPatience outlasts a Clean that looks at the lab; one that is held for
+	// longer is held by a run.
+	lockPatience = 200 * time.Millisecond
+	lockPause    = 5 * time.Millisecond
+)
+
+// awaitLab is lockLab, once more while another process looks at the lab.
+func awaitLab(name string) (*os.File, error) {
+	for range lockPatience / lockPause {
+		lock, err := lockLab(name)
+		if !errors.Is(err, ErrBusy) {
+			return lock, err
+		}
+		time.Sleep(lockPause)
+	}
+	return lockLab(name)
+}
 
 // lockLab takes the lab's name for this process; the kernel gives it back when
 // the process ends, however that happens.
@@ -79,7 +98,7 @@ func removeEmptyRoot(tree cgroup.Tree) {
 // labs whose parts have ended, and control groups without a lab. It tells the
 // names of those that it removed, and leaves labs that are up alone.
 func Clean(ctx context.Context) ([]string, error) {
-	tree, err := cgroup.FindHere()
+	tree, err := findGroups()
 	if err != nil {
 		return nil, err
 	}

@@ -16,6 +16,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -44,8 +45,14 @@ var (
 	ErrExists   = errors.New("a lab of that name is up")
 	ErrNoLab    = errors.New("no lab of that name is up")
 	ErrNotRoot  = errors.New("not root")
+	ErrName     = errors.New("a lab's name is up to 63 lower-case letters, digits and hyphens")
+	ErrEnds     = errors.New("no link joins these ends")
+	ErrLinks    = errors.New("cannot emulate links")
 	errNotAlive = errors.New("parts of the lab have ended")
 )
+
+// labName is a folder, a control group and a word of a command line.
+var labName = regexp.MustCompile("^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$")
 
 // Options of a lab.
 type Options struct {
@@ -106,14 +113,14 @@ func Up(ctx context.Context, t topology.Topology, o Options) (*Lab, error) {
 
 // create claims the name and makes what Clean needs to find the lab by.
 func create(t topology.Topology, o Options) (*Lab, error) {
-	if os.Geteuid() != 0 {
-		return nil, fmt.Errorf("cannot create network namespaces: %w", ErrNotRoot)
+	if !labName.MatchString(o.Name) {
+		return nil, fmt.Errorf("lab %q: %w", o.Name, ErrName)
 	}
-	tree, err := cgroup.FindHere()
+	tree, err := findGroups()
 	if err != nil {
 		return nil, err
 	}
-	lock, err := lockLab(o.Name)
+	lock, err := awaitLab(o.Name)
 	if err != nil {
 		return nil, err
 	}
@@ -127,6 +134,14 @@ func create(t topology.Topology, o Options) (*Lab, error) {
 	}
 	l.links = emulator.Dial(l.path(socket))
 	return l, nil
+}
+
+// findGroups begins whatever touches a lab: it needs root and control groups.
+func findGroups() (cgroup.Tree, error) {
+	if os.Geteuid() != 0 {
+		return cgroup.Tree{}, fmt.Errorf("cannot make, enter or remove network namespaces: %w", ErrNotRoot)
+	}
+	return cgroup.FindHere()
 }
 
 func (l *Lab) build(ctx context.Context, o Options) error {
@@ -235,9 +250,9 @@ func (l *Lab) startEmulator(ctx context.Context, o Options) error {
 		}
 		select {
 		case <-process.Done():
-			return fmt.Errorf("start link emulator: %s", lastLine(l.path("links.log")))
+			return fmt.Errorf("%w: %s", ErrLinks, lastLine(l.path("links.log")))
 		case <-ctx.Done():
-			return fmt.Errorf("start link emulator: %w", err)
+			return fmt.Errorf("%w: no answer within %s: %w", ErrLinks, emulatorStart, err)
 		case <-time.After(2 * time.Millisecond):
 		}
 	}
@@ -259,7 +274,10 @@ func lastLine(path string) string {
 
 // Open finds a lab that is up.
 func Open(name string) (*Lab, error) {
-	tree, err := cgroup.FindHere()
+	if !labName.MatchString(name) {
+		return nil, fmt.Errorf("lab %q: %w", name, ErrName)
+	}
+	tree, err := findGroups()
 	if err != nil {
 		return nil, err
 	}
@@ -297,7 +315,7 @@ func Names() ([]string, error) {
 // interfaces, rules and mounts, then its control groups and its state.
 func (l *Lab) Down() error {
 	if l.lock == nil {
-		lock, err := lockLab(l.Name)
+		lock, err := awaitLab(l.Name)
 		if err != nil {
 			return err
 		}

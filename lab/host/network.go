@@ -213,9 +213,9 @@ func match(t *topology.Topology, from, to topology.Ref) (impair.Match, error) {
 	routed := impair.Match{In: bridgeName(source.cluster), Out: bridgeName(destination.cluster)}
 	switch {
 	case source.node < 0 != (destination.node < 0):
-		return impair.Match{}, fmt.Errorf("link %s to %s joins a cluster and a node; name two of a kind", from, to)
+		return impair.Match{}, fmt.Errorf("%w: one of %s and %s is a cluster, the other a node", ErrEnds, from, to)
 	case source == destination:
-		return impair.Match{}, fmt.Errorf("link %s to itself", from)
+		return impair.Match{}, fmt.Errorf("%w: both are %s", ErrEnds, from)
 	case source.node < 0:
 		return routed, nil
 	case source.cluster != destination.cluster:

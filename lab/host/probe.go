@@ -1,6 +1,7 @@
 package host
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"runtime"
@@ -39,6 +40,9 @@ func Probe() []Finding {
 		f := Finding{What: l.what, Here: true, Detail: l.found}
 		if err := inFreshNet(l.try); err != nil {
 			f.Here, f.Detail, f.Remedy = false, err.Error(), l.remedy
+			if errors.Is(err, unix.EPERM) {
+				f.Remedy = "run as root with CAP_NET_ADMIN and CAP_SYS_ADMIN"
+			}
 		}
 		usable = usable || f.Here
 		findings = append(findings, f)

@@ -33,6 +33,13 @@ type Command struct {
 	Foreground bool
 }
 
+// foregroundGrace is what a program in the foreground has after Ctrl-C.
+const foregroundGrace = time.Second
+
+// outputWait bounds how long a program's output is read after its end, where
+// its children keep it open.
+const outputWait = time.Second
+
 // Process is a program that runs in a node, alone in its control group.
 type Process struct {
 	Name  string
@@ -62,6 +69,7 @@ func (l *Lab) start(h holder, c Command) (*Process, error) {
 	p.cmd.Dir, p.cmd.Stdin, p.cmd.Stdout, p.cmd.Stderr = c.Dir, c.Stdin, c.Stdout, c.Stderr
 	p.cmd.Env = append(p.cmd.Environ(), c.Env...)
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: !c.Foreground}
+	p.cmd.WaitDelay = outputWait
 	err := inNode(h, func() error { return startIn(p.group, p.cmd) })
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("start %s: %w", c.Name, err), p.group.Remove())
@@ -74,7 +82,8 @@ func (l *Lab) start(h holder, c Command) (*Process, error) {
 }
 
 // Run starts a program in a node and waits until it ends; a context that ends
-// before ends the program.
+// before ends the program. One in the foreground has had the terminal's signal
+// itself, so it may end in its own way first.
 func (l *Lab) Run(ctx context.Context, c Command) error {
 	p, err := l.Start(c)
 	if err != nil {
@@ -84,8 +93,14 @@ func (l *Lab) Run(ctx context.Context, c Command) error {
 	case <-p.done:
 	case <-ctx.Done():
 	}
+	if c.Foreground {
+		select {
+		case <-p.done:
+		case <-time.After(foregroundGrace):
+		}
+	}
 	_, stopErr := p.Stop(0)
-	if ctx.Err() != nil {
+	if ctx.Err() != nil && !c.Foreground {
 		return ctx.Err()
 	}
 	return errors.Join(p.err, stopErr)

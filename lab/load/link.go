@@ -40,6 +40,8 @@ type link struct {
 	// firstByte is CLOCK_MONOTONIC ns when the first byte of the current
 	// answer was read, 0 before that.
 	firstByte int64
+	// lastByte is when bytes were last read.
+	lastByte int64
 	// ended means that the target has closed its direction.
 	ended bool
 
@@ -58,17 +60,27 @@ type answer struct {
 	last           bool
 }
 
-// ready dials where there is no connection, and gives the request that follows
-// its deadline and its numbers.
-func (l *link) ready(ctx context.Context, address string, deadline time.Time) error {
-	l.index++
+// extend gives the connection, where there is one, the deadline of the request
+// that follows.
+func (l *link) extend(deadline time.Time) error {
 	if l.conn == nil {
-		l.number, l.index = l.number+1, 1
-		if err := l.dial(ctx, address, deadline); err != nil {
-			return err
-		}
+		return nil
 	}
 	return l.conn.SetDeadline(deadline)
+}
+
+// ready dials where there is no connection, and numbers the request that
+// follows.
+func (l *link) ready(ctx context.Context, address string, deadline time.Time) error {
+	l.index++
+	if l.conn != nil {
+		return nil
+	}
+	l.number, l.index = l.number+1, 1
+	if err := l.dial(ctx, address, deadline); err != nil {
+		return err
+	}
+	return l.extend(deadline)
 }
 
 func (l *link) dial(ctx context.Context, address string, deadline time.Time) error {
@@ -103,7 +115,7 @@ func (l *link) close() {
 // buf. It reads only once all is written, so a server that answers a body
 // larger than the socket buffers before it has read it runs into the timeout.
 func (l *link) exchange(request, buf []byte) (answer, error) {
-	l.firstByte, l.budget = 0, len(buf)+headerMax
+	l.firstByte, l.lastByte, l.budget = 0, 0, len(buf)+headerMax
 	if _, err := l.conn.Write(request); err != nil {
 		return answer{}, err
 	}
@@ -116,7 +128,7 @@ func (l *link) receive(buf []byte) (answer, error) {
 	for range interimMax {
 		var err error
 		// No request: read as the answer to a GET, which all methods here share.
-		head, err = http.ReadResponse(l.reader, nil)
+		head, err = http.ReadResponse(l.reader, nil) //nolint:bodyclose // fill reads the body to its end; closing it does nothing more
 		if err != nil {
 			return answer{}, l.headError(err)
 		}
@@ -183,16 +195,20 @@ func fill(body io.Reader, buf []byte) (int, error) {
 	return n, errTooLong
 }
 
-// Read is the reader's way to the socket; it stamps the first byte.
+// Read is the reader's way to the socket; it stamps the first byte and the
+// last so far, before anything is made of them.
 func (l *link) Read(p []byte) (int, error) {
 	if l.budget <= 0 {
 		return 0, errTooLong
 	}
 	n, err := l.conn.Read(p)
-	if n > 0 && l.firstByte == 0 {
-		l.firstByte = clock.Mono()
+	if n > 0 {
+		l.lastByte = clock.Mono()
+	}
+	if l.firstByte == 0 {
+		l.firstByte = l.lastByte
 	}
 	l.budget -= n
-	l.ended = l.ended || err == io.EOF
+	l.ended = l.ended || errors.Is(err, io.EOF)
 	return n, err
 }

@@ -14,6 +14,7 @@ import (
 	"fmt"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"skerry.dev/skerry/lab/sample"
 )
@@ -44,7 +45,12 @@ func Run(ctx context.Context, s Spec) ([]sample.Request, error) {
 	var all sync.WaitGroup
 	for i := range done {
 		own := rows[i*p.perThread():][:p.perThread()]
-		all.Go(func() { done[i] = newThread(p, i, first).loop(ctx, own) })
+		start := p.Ramp.Std() * time.Duration(i) / time.Duration(len(done))
+		all.Go(func() {
+			if wait(ctx, start) {
+				done[i] = newThread(p, i, first).loop(ctx, own)
+			}
+		})
 	}
 	all.Wait()
 	return compact(rows, done), context.Cause(ctx)

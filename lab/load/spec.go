@@ -53,6 +53,8 @@ type Spec struct {
 	Warmup int `json:"warmup,omitempty"`
 	// Think time of a thread between an answer and its next request.
 	Think quantity.Duration `json:"think,omitempty"`
+	// Ramp is the span over which the threads start, evenly; 0 starts all at once.
+	Ramp quantity.Duration `json:"ramp,omitempty"`
 	// Timeout of one request, its dial included; 0 is 30s.
 	Timeout quantity.Duration `json:"timeout,omitempty"`
 	// Connection is Kept (also where empty) or New.
@@ -120,8 +122,8 @@ func (s Spec) checkLoop() error {
 		return fmt.Errorf("%d requests are over the bound of %d", s.total(), int(samplesMax))
 	case int64(s.threads())*int64(s.Size) > buffersMax:
 		return fmt.Errorf("%d threads of %s need more than %s of buffers", s.threads(), s.Size, quantity.Size(buffersMax))
-	case s.Think < 0 || s.Timeout < 0:
-		return fmt.Errorf("think %s and timeout %s cannot be negative", s.Think, s.Timeout)
+	case s.Think < 0 || s.Ramp < 0 || s.Timeout < 0:
+		return fmt.Errorf("think %s, ramp %s and timeout %s cannot be negative", s.Think, s.Ramp, s.Timeout)
 	case s.Connection != "" && s.Connection != Kept && s.Connection != New:
 		return fmt.Errorf("connection %q is neither %s nor %s", s.Connection, Kept, New)
 	}

@@ -74,9 +74,12 @@ func (t *thread) pause(last sample.Request) time.Duration {
 // request does one request and leaves the link open only if the next one may
 // use it.
 func (t *thread) request(ctx context.Context) sample.Request {
-	row := sample.Request{Thread: t.number, ScheduledNs: clock.Mono()}
 	deadline := time.Now().Add(t.plan.timeout())
-	err := t.link.ready(ctx, t.plan.address, deadline)
+	err := t.link.extend(deadline)
+	row := sample.Request{Thread: t.number, ScheduledNs: clock.Mono()}
+	if err == nil {
+		err = t.link.ready(ctx, t.plan.address, deadline)
+	}
 	row.Connection, row.Index = t.link.number, t.link.index
 	if err != nil {
 		row.Error = "dial " + class(err)
@@ -87,7 +90,7 @@ func (t *thread) request(ctx context.Context) sample.Request {
 	row.FirstByteNs = t.link.firstByte
 	row.Status = int32(got.status)
 	if err == nil {
-		row.LastByteNs = clock.Mono()
+		row.LastByteNs = t.link.lastByte
 	}
 	if err != nil || got.last || t.plan.Connection == New {
 		t.link.close()

@@ -33,6 +33,7 @@ func conditions() []factor {
 		{"memory", func(c experiment.Cell) string { return unlessZero(c.Memory) }},
 		{"threads", func(c experiment.Cell) string { return strconv.Itoa(c.Threads) }},
 		{"think", func(c experiment.Cell) string { return c.Think.String() }},
+		{"ramp", func(c experiment.Cell) string { return unlessZero(c.Ramp) }},
 		{"connection", func(c experiment.Cell) string { return c.Connection }},
 		{"iterations", func(c experiment.Cell) string { return strconv.Itoa(c.Iterations) }},
 		{"warmup", func(c experiment.Cell) string { return strconv.Itoa(c.Warmup) }},

@@ -11,8 +11,8 @@ import (
 
 func TestRowHasEveryFigure(t *testing.T) {
 	r := small().Results[1]
-	for _, median := range []time.Duration{11, 9, 10} {
-		r.PerRepetition = append(r.PerRepetition, measure.Summary{N: 3, Times: measure.Times{Median: median * time.Millisecond}})
+	for _, median := range []time.Duration{11 * time.Millisecond, 9 * time.Millisecond, 10 * time.Millisecond} {
+		r.PerRepetition = append(r.PerRepetition, measure.Summary{N: 3, Times: measure.Times{Median: median}})
 	}
 	r.PerRepetition = append(r.PerRepetition, measure.Summary{Requests: 3, Errors: 3})
 	want := row{

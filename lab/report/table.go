@@ -122,7 +122,7 @@ func (g grid) align(cells []string, widths []int) string {
 func (t *terminal) distrust(results []Result, heads []factor) {
 	gap := "\n"
 	for _, r := range results {
-		what := ""
+		var what string
 		switch {
 		case r.Rejected != "":
 			what = "rejected: " + r.Rejected

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"syscall"
 
 	"skerry.dev/skerry/lab/claim"
 	"skerry.dev/skerry/lab/experiment"
@@ -16,16 +17,22 @@ import (
 	"skerry.dev/skerry/lab/sample"
 )
 
-// ErrNoRun says that a directory holds no run.
-var ErrNoRun = errors.New("no run")
+// Errors that a caller tells apart.
+var (
+	ErrNoRun   = errors.New("no run")
+	ErrDamaged = errors.New("damaged file of a run")
+)
 
 // Collect reads a run directory and makes all figures anew from its samples.
 // Repetitions that are missing are missing in the figures, too.
 func Collect(dir string) (report.Input, error) {
 	var record Record
 	err := readJSON(filepath.Join(dir, recordFile), &record)
-	if errors.Is(err, fs.ErrNotExist) {
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
 		return report.Input{}, fmt.Errorf("%w in %s", ErrNoRun, dir)
+	}
+	if err == nil && record.Experiment == nil {
+		err = fmt.Errorf("%w: %s names no experiment", ErrDamaged, filepath.Join(dir, recordFile))
 	}
 	if err != nil {
 		return report.Input{}, err
@@ -108,7 +115,7 @@ func renumber(requests []sample.Request, repetition int) []sample.Request {
 func readSamples(path string) ([]sample.Request, error) {
 	f, err := os.Open(path)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%w: %w", ErrDamaged, err)
 	}
 	defer func() { _ = f.Close() }()
 	info, err := f.Stat()
@@ -117,7 +124,7 @@ func readSamples(path string) ([]sample.Request, error) {
 	}
 	requests, err := sample.ReadRequests(f, info.Size())
 	if err != nil {
-		return nil, fmt.Errorf("read %s: %w", path, err)
+		return nil, fmt.Errorf("%w: %s: %w", ErrDamaged, path, err)
 	}
 	return requests, nil
 }

@@ -42,7 +42,9 @@ type Machine struct {
 type Emulator struct {
 	Backend string `json:"backend"`
 	// FIFO says that the emulator's thread had real-time priority.
-	FIFO       bool   `json:"fifo"`
+	FIFO bool `json:"fifo"`
+	// Awake says that idle CPUs polled in place of sleeping.
+	Awake      bool   `json:"awake"`
 	Congestion string `json:"congestion_control"`
 }
 
@@ -54,7 +56,7 @@ func describe(ctx context.Context, o Options, lab *host.Lab) (Record, error) {
 	machine, err := describeMachine(o.Version)
 	return Record{
 		Experiment: o.Experiment, Began: o.Now(), Seed: o.Seed, Command: o.Command, Machine: machine,
-		Links: Emulator{Backend: status.Backend, FIFO: status.FIFO, Congestion: o.Experiment.Topology.CongestionControl()},
+		Links: Emulator{Backend: status.Backend, FIFO: status.FIFO, Awake: status.Awake, Congestion: o.Experiment.Topology.CongestionControl()},
 	}, err
 }
 

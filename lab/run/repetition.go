@@ -30,6 +30,7 @@ const (
 	readyTimeout = 20 * time.Second
 	readyPause   = 2 * time.Millisecond
 	stopGrace    = time.Second
+	serviceLog   = "service.log"
 )
 
 // Repetition is what one repetition of a cell leaves beside its samples.
@@ -61,7 +62,11 @@ func (r *runner) repetition(ctx context.Context, turn Turn, index uint64) (err e
 	if err != nil {
 		return err
 	}
-	uses, err := r.measure(ctx, turn, dir, &result)
+	var uses []host.Use
+	err = r.awaitReady(ctx, service, dir)
+	if err == nil {
+		uses, err = r.measure(ctx, turn, dir, &result)
+	}
 	use, stopErr := service.Stop(stopGrace)
 	if err := errors.Join(err, stopErr); err != nil {
 		return err
@@ -79,7 +84,7 @@ func (r *runner) measure(ctx context.Context, turn Turn, dir string, result *Rep
 	}
 	plugin := r.Plugins[turn.Cell.System]
 	result.Path = plugin.Path(values)
-	stack, err := plugin.Start(ctx, r.lab, values)
+	stack, err := plugin.Start(ctx, inLab{r.lab}, values)
 	if err != nil {
 		return nil, err
 	}
@@ -91,16 +96,31 @@ func (r *runner) measure(ctx context.Context, turn Turn, dir string, result *Rep
 	if err != nil {
 		return nil, err
 	}
-	if err := r.awaitAnswer(ctx, address); err != nil {
+	if err := r.awaitAnswer(ctx, stack, address); err != nil {
 		return nil, err
 	}
 	use, err := r.drive(ctx, turn, address, dir)
 	if err != nil {
 		return nil, err
 	}
+	if ended := stack.Ended(); ended != nil {
+		return nil, fmt.Errorf("system %s: %w", plugin.Name, ended)
+	}
 	status, err := r.lab.LinkStatus(ctx)
 	result.Links = status.Counters
 	return []host.Use{use}, err
+}
+
+// inLab is the lab as the steps of a system see it.
+type inLab struct{ *host.Lab }
+
+// Start starts a daemon.
+func (l inLab) Start(c host.Command) (system.Daemon, error) {
+	p, err := l.Lab.Start(c)
+	if err != nil {
+		return nil, err
+	}
+	return p, nil
 }
 
 func links(s experiment.Scenario) []host.Link {
@@ -112,25 +132,63 @@ func links(s experiment.Scenario) []host.Link {
 }
 
 func (r *runner) serve(cell experiment.Cell, dir string) (*host.Process, error) {
-	node, err := r.Experiment.Topology.Node(r.Experiment.Topology.Service)
+	listen, err := r.listen()
 	if err != nil {
 		return nil, err
 	}
-	log, err := os.Create(filepath.Join(dir, "service.log"))
+	log, err := os.Create(filepath.Join(dir, serviceLog))
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = log.Close() }()
-	listen := net.JoinHostPort(node.Data.Addr().String(), strconv.Itoa(workloadPort))
 	return r.lab.Start(host.Command{
-		Node: node.Ref(), Name: "service", Dir: dir, Stdout: log, Stderr: log,
+		Node: r.Experiment.Topology.Service, Name: "service", Dir: dir, Stdout: log, Stderr: log,
 		Args: []string{r.Agent, "serve", cell.Workload, "--listen", listen},
 	})
 }
 
+// awaitReady waits until the workload listens: what a system takes of its node
+// afterwards, it takes knowingly.
+func (r *runner) awaitReady(ctx context.Context, service *host.Process, dir string) error {
+	listen, err := r.listen()
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
+	defer cancel()
+	for {
+		conn, err := r.lab.Dial(ctx, service.Node, listen)
+		if err == nil {
+			return conn.Close()
+		}
+		select {
+		case <-service.Done():
+			return fmt.Errorf("workload: %w", said(filepath.Join(dir, serviceLog), service.Err()))
+		case <-ctx.Done():
+			return fmt.Errorf("workload: not ready within %s: %w", readyTimeout, err)
+		case <-time.After(readyPause):
+		}
+	}
+}
+
+// listen is the address of the workload.
+func (r *runner) listen() (string, error) {
+	node, err := r.Experiment.Topology.Node(r.Experiment.Topology.Service)
+	return net.JoinHostPort(node.Data.Addr().String(), strconv.Itoa(workloadPort)), err
+}
+
+// said is what a Skerry program left in its log as it ended.
+func said(log string, ended error) error {
+	text, err := os.ReadFile(log)
+	if err != nil {
+		return err
+	}
+	return agentError(string(text), ended)
+}
+
 // awaitAnswer asks from the client's node until the workload answers through
 // the system. Its connections are its own: the load finds none of them.
-func (r *runner) awaitAnswer(ctx context.Context, address string) error {
+func (r *runner) awaitAnswer(ctx context.Context, stack *system.Stack, address string) error {
 	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return r.lab.Dial(ctx, r.Experiment.Topology.Client, address)
 	}
@@ -141,6 +199,9 @@ func (r *runner) awaitAnswer(ctx context.Context, address string) error {
 		err := ask(ctx, client, address)
 		if err == nil {
 			return nil
+		}
+		if ended := stack.Ended(); ended != nil {
+			return fmt.Errorf("no answer from %s: %w", address, ended)
 		}
 		select {
 		case <-ctx.Done():
@@ -168,7 +229,7 @@ func (r *runner) drive(ctx context.Context, turn Turn, address, dir string) (hos
 	spec, err := json.Marshal(load.Spec{
 		Target: address, Workload: c.Workload, Size: c.Size, Time: c.Time, Memory: c.Memory,
 		Threads: c.Threads, Iterations: c.Iterations, Warmup: c.Warmup,
-		Think: c.Think, Timeout: c.Timeout, Connection: c.Connection, Seed: r.Seed,
+		Think: c.Think, Ramp: c.Ramp, Timeout: c.Timeout, Connection: c.Connection, Seed: r.Seed,
 	})
 	if err != nil {
 		return host.Use{}, fmt.Errorf("describe load: %w", err)
@@ -188,16 +249,32 @@ func (r *runner) drive(ctx context.Context, turn Turn, address, dir string) (hos
 	}
 	use, err := process.Stop(stopGrace)
 	if process.Err() != nil && ctx.Err() == nil {
-		return use, fmt.Errorf("load: %s", firstError(problems.String()))
+		return use, fmt.Errorf("load: %w", agentError(problems.String(), process.Err()))
 	}
 	return use, errors.Join(err, ctx.Err())
 }
 
-// firstError is the message of a Skerry program without its name.
-func firstError(text string) string {
-	_, message, found := strings.Cut(text, "error: ")
-	if !found {
-		return strings.TrimSpace(text)
+// AgentError is what skerry-agent said in a node as it failed.
+type AgentError struct {
+	Message string
+	// Hint is what to do about it; it may be empty.
+	Hint string
+}
+
+// Error is the agent's message, without its name.
+func (e *AgentError) Error() string { return e.Message }
+
+// agentError reads what the agent wrote to stderr; an agent that said nothing
+// of the kind was ended from outside.
+func agentError(text string, ended error) error {
+	e := &AgentError{Message: fmt.Sprintf("skerry-agent has ended: %v", ended)}
+	for line := range strings.Lines(text) {
+		if _, message, ok := strings.Cut(line, "skerry-agent: error: "); ok {
+			e.Message = strings.TrimSpace(message)
+		}
+		if _, advice, ok := strings.Cut(line, "skerry-agent: hint: "); ok {
+			e.Hint = strings.TrimSpace(advice)
+		}
 	}
-	return strings.TrimSpace(strings.SplitN(message, "\n", 2)[0])
+	return e
 }

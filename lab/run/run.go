@@ -43,13 +43,36 @@ type Options struct {
 type Progress interface {
 	// Turn is told before each repetition of a cell, counted from 1.
 	Turn(index, total int, turn Turn, left time.Duration)
+	// Ended is told after the last turn, also when that failed.
+	Ended()
 	// Note is told what the user should know at once.
 	Note(text string)
 }
 
-// ErrInterrupted says that the run was ended before its last cell; what is
-// complete is kept.
-var ErrInterrupted = errors.New("interrupted")
+// InterruptedError says that the run was ended before its last repetition; those
+// done are kept.
+type InterruptedError struct{ Done, Total int }
+
+// Error tells how far the run came.
+func (e *InterruptedError) Error() string {
+	return fmt.Sprintf("interrupted after %d of %d repetitions", e.Done, e.Total)
+}
+
+// RepetitionError says which repetition could not be carried out.
+type RepetitionError struct {
+	Turn Turn
+	// Dir holds its logs and rendered files.
+	Dir string
+	Err error
+}
+
+// Error names the cell and the repetition, then why.
+func (e *RepetitionError) Error() string {
+	return fmt.Sprintf("cell %s, repetition %d: %v", e.Turn.Cell, e.Turn.Repetition, e.Err)
+}
+
+// Unwrap gives why.
+func (e *RepetitionError) Unwrap() error { return e.Err }
 
 // Run runs the experiment. The run directory holds every repetition that was
 // completed, also when Run fails later on.
@@ -58,13 +81,20 @@ func Run(ctx context.Context, o Options) (err error) {
 	if err != nil {
 		return err
 	}
+	defer func() { err = errors.Join(err, store.removeEmpty()) }()
 	lab, err := host.Up(ctx, o.Experiment.Topology, host.Options{
 		Name: o.LabName, Agent: o.Agent, Backend: o.Backend, Bound: true,
 	})
+	if ctx.Err() != nil {
+		r := runner{Options: o}
+		err = &InterruptedError{Total: len(r.turns())}
+	}
+	if lab != nil {
+		defer func() { err = errors.Join(err, lab.Down()) }()
+	}
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, lab.Down()) }()
 	record, err := describe(ctx, o, lab)
 	if err != nil {
 		return err
@@ -94,23 +124,32 @@ type Turn struct {
 	Repetition int
 }
 
-func (r *runner) all(ctx context.Context) error {
+// turns are all repetitions of all cells in the order of the run's seed.
+func (r *runner) turns() []Turn {
 	cells := r.Experiment.Cells()
 	var turns []Turn
-	var estimates []time.Duration
 	for _, slot := range experiment.Order(r.Seed, len(cells), r.Experiment.Repetitions) {
 		turns = append(turns, Turn{Cell: cells[slot.Cell], Repetition: slot.Repetition})
-		estimates = append(estimates, r.Experiment.Estimate(cells[slot.Cell]))
 	}
+	return turns
+}
+
+func (r *runner) all(ctx context.Context) error {
+	turns := r.turns()
+	var estimates []time.Duration
+	for _, turn := range turns {
+		estimates = append(estimates, r.Experiment.Estimate(turn.Cell))
+	}
+	defer r.Progress.Ended()
 	began := r.Now()
 	for i, turn := range turns {
 		r.Progress.Turn(i+1, len(turns), turn, left(estimates[:i], estimates[i:], r.Now().Sub(began)))
 		err := r.repetition(ctx, turn, uint64(i))
-		if ctx.Err() != nil {
-			return fmt.Errorf("%w after %d of %d repetitions", ErrInterrupted, i, len(turns))
+		if err != nil && ctx.Err() != nil {
+			return &InterruptedError{Done: i, Total: len(turns)}
 		}
 		if err != nil {
-			return fmt.Errorf("cell %s, repetition %d: %w", turn.Cell, turn.Repetition, err)
+			return &RepetitionError{Turn: turn, Dir: r.store.partialDir(turn), Err: err}
 		}
 	}
 	return nil
@@ -146,13 +185,17 @@ func (l Lines) Turn(index, total int, turn Turn, left time.Duration) {
 	if l.Terminal {
 		const clearLine = "\r\x1b[K"
 		text = clearLine + text
-		if index == total {
-			text += "\n"
-		}
 	} else {
 		text += "\n"
 	}
 	_, _ = io.WriteString(l.W, text) // progress that cannot be shown stops nothing
+}
+
+// Ended leaves the line that was written over.
+func (l Lines) Ended() {
+	if l.Terminal {
+		_, _ = io.WriteString(l.W, "\n")
+	}
 }
 
 // Note prints a line.

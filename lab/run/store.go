@@ -37,23 +37,36 @@ func create(dir string) (store, error) {
 	if err != nil {
 		return store{}, fmt.Errorf("make run directory: %w", err)
 	}
-	if _, err := os.Stat(abs); err == nil {
+	if _, err := os.Lstat(abs); err == nil {
 		return store{}, fmt.Errorf("%w: %s", ErrDirExists, dir)
 	}
+	s := store{dir: abs}
 	if err := os.MkdirAll(filepath.Join(abs, cellsDir), 0o755); err != nil {
+		_ = s.removeEmpty() // the first error tells why
 		return store{}, fmt.Errorf("make run directory: %w", err)
 	}
-	return store{dir: abs}, nil
+	return s, nil
+}
+
+// removeEmpty removes a run directory that no run has begun in, so that the
+// next may have its name.
+func (s store) removeEmpty() error {
+	if _, err := os.Lstat(filepath.Join(s.dir, recordFile)); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return errors.Join(removeIfThere(filepath.Join(s.dir, cellsDir)), removeIfThere(s.dir))
 }
 
 func (s store) turnDir(turn Turn) string {
 	return filepath.Join(s.dir, cellsDir, turn.Cell.ID(), strconv.Itoa(turn.Repetition))
 }
 
+func (s store) partialDir(turn Turn) string { return s.turnDir(turn) + partialSuffix }
+
 // begin makes the directory that a repetition is written to; what an earlier
 // try left there is removed.
 func (s store) begin(turn Turn) (string, error) {
-	partial := s.turnDir(turn) + partialSuffix
+	partial := s.partialDir(turn)
 	if err := os.RemoveAll(partial); err != nil {
 		return "", fmt.Errorf("keep repetition: %w", err)
 	}
@@ -65,11 +78,11 @@ func (s store) begin(turn Turn) (string, error) {
 
 // complete renames the directory of a repetition: from now on it counts.
 func (s store) complete(turn Turn, result Repetition) error {
-	dir := s.turnDir(turn)
-	if err := writeJSON(filepath.Join(dir+partialSuffix, repetitionFile), result); err != nil {
+	partial := s.partialDir(turn)
+	if err := writeJSON(filepath.Join(partial, repetitionFile), result); err != nil {
 		return fmt.Errorf("keep repetition: %w", err)
 	}
-	if err := os.Rename(dir+partialSuffix, dir); err != nil {
+	if err := os.Rename(partial, s.turnDir(turn)); err != nil {
 		return fmt.Errorf("keep repetition: %w", err)
 	}
 	return nil
@@ -96,7 +109,7 @@ func writeJSON(path string, value any) error {
 }
 
 func removeIfThere(path string) error {
-	if err := os.Remove(path); !errors.Is(err, fs.ErrNotExist) {
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	return nil
@@ -108,7 +121,7 @@ func readJSON(path string, into any) error {
 		return err
 	}
 	if err := json.Unmarshal(text, into); err != nil {
-		return fmt.Errorf("read %s: %w", path, err)
+		return fmt.Errorf("%w: %s: %w", ErrDamaged, path, err)
 	}
 	return nil
 }

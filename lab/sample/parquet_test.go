@@ -125,7 +125,7 @@ func TestReadRefusesOtherColumns(t *testing.T) {
 
 func TestReadRefusesTruncatedFiles(t *testing.T) {
 	file := encodeRequests(t, requests(500))
-	for n := range len(file) {
+	for n := range file {
 		cut := file[:n]
 		if _, err := ReadRequests(bytes.NewReader(cut), int64(n)); !errors.Is(err, ErrDamaged) && !errors.Is(err, ErrSchema) {
 			t.Fatalf("%d bytes of %d: got error %v", n, len(file), err)

@@ -139,6 +139,7 @@ func (p *Plugin) check(document *strict.Document, folder string) error {
 		}
 	}
 	phases := append(p.Hosts.startPhases(), phase{"stop", p.Hosts.Stop})
+	daemons := map[string]bool{}
 	for _, ph := range phases {
 		for i, step := range ph.steps {
 			at := fmt.Sprintf("hosts.%s[%d]", ph.name, i)
@@ -148,6 +149,10 @@ func (p *Plugin) check(document *strict.Document, folder string) error {
 			if (step.Run == "") == (step.TCP == "") {
 				return document.Errorf(at, "write one of the two", "a step has either run or tcp")
 			}
+			if step.Daemon != "" && daemons[step.Daemon] {
+				return document.Errorf(at, "each has a log of its name", "two daemons are named %q", step.Daemon)
+			}
+			daemons[step.Daemon] = true
 		}
 	}
 	return nil

@@ -2,12 +2,15 @@ package system
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"time"
 
@@ -25,9 +28,18 @@ const (
 
 // Runner is what a stack needs of the lab that it runs in.
 type Runner interface {
-	Start(host.Command) (*host.Process, error)
+	Start(host.Command) (Daemon, error)
 	Run(context.Context, host.Command) error
 	Dial(ctx context.Context, node topology.Ref, address string) (net.Conn, error)
+}
+
+// Daemon is a process that a step started and that is to stay.
+type Daemon interface {
+	// Done is closed when it has ended; Err then says how.
+	Done() <-chan struct{}
+	Err() error
+	// Stop ends it and tells what it used.
+	Stop(grace time.Duration) (host.Use, error)
 }
 
 // Stack is a system that is up in a lab.
@@ -35,7 +47,12 @@ type Stack struct {
 	plugin  *Plugin
 	lab     Runner
 	values  Values
-	daemons []*host.Process
+	daemons []daemon
+}
+
+type daemon struct {
+	name string
+	Daemon
 }
 
 // Start brings a system up: its files are written to v.Dir, its steps carried
@@ -50,7 +67,7 @@ func (p *Plugin) Start(ctx context.Context, lab Runner, v Values) (*Stack, error
 	}
 	s := &Stack{plugin: p, lab: lab, values: v}
 	for name, text := range files {
-		if err := os.WriteFile(filepath.Join(v.Dir, name), []byte(text), 0o600); err != nil {
+		if err := writeFile(filepath.Join(v.Dir, name), text); err != nil {
 			return nil, fmt.Errorf("system %s: %w", p.Name, err)
 		}
 	}
@@ -63,6 +80,13 @@ func (p *Plugin) Start(ctx context.Context, lab Runner, v Values) (*Stack, error
 		}
 	}
 	return s, nil
+}
+
+func writeFile(path, text string) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return err
+	}
+	return os.WriteFile(path, []byte(text), 0o600)
 }
 
 // Address that the client calls.
@@ -80,7 +104,7 @@ func (s *Stack) step(ctx context.Context, step Step) error {
 	case step.TCP != "":
 		return s.probe(ctx, place.Node, text)
 	case step.Daemon != "":
-		return s.daemon(place.Node, step.Daemon, text)
+		return s.start(place.Node, step.Daemon, text)
 	}
 	return s.run(ctx, place.Node, text, step.Capture)
 }
@@ -94,7 +118,7 @@ func (s *Stack) probe(ctx context.Context, node topology.Ref, address string) er
 		if err == nil {
 			return conn.Close()
 		}
-		if ended := s.ended(); ended != nil {
+		if ended := s.Ended(); ended != nil {
 			return ended
 		}
 		select {
@@ -105,12 +129,15 @@ func (s *Stack) probe(ctx context.Context, node topology.Ref, address string) er
 	}
 }
 
-// ended tells of a daemon that did not stay.
-func (s *Stack) ended() error {
+// errQuietly is how a daemon ends that gives no reason.
+var errQuietly = errors.New("exit status 0")
+
+// Ended tells of a daemon that did not stay; nil while all are there.
+func (s *Stack) Ended() error {
 	for _, d := range s.daemons {
 		select {
 		case <-d.Done():
-			return fmt.Errorf("%s has ended (%v): %s", d.Name, d.Err(), lastLine(s.log(d.Name)))
+			return fmt.Errorf("%s has ended (%w): %s", d.name, cmp.Or(d.Err(), errQuietly), readTelling(s.log(d.name)))
 		default:
 		}
 	}
@@ -121,7 +148,7 @@ func (s *Stack) log(daemon string) string {
 	return filepath.Join(s.values.Dir, daemon+".log")
 }
 
-func (s *Stack) daemon(node topology.Ref, name, text string) error {
+func (s *Stack) start(node topology.Ref, name, text string) error {
 	log, err := os.Create(s.log(name))
 	if err != nil {
 		return err
@@ -131,7 +158,7 @@ func (s *Stack) daemon(node topology.Ref, name, text string) error {
 		Node: node, Name: name, Args: shell(text), Dir: s.values.Dir, Stdout: log, Stderr: log,
 	})
 	if err == nil {
-		s.daemons = append(s.daemons, process)
+		s.daemons = append(s.daemons, daemon{name, process})
 	}
 	return err
 }
@@ -141,8 +168,15 @@ func (s *Stack) run(ctx context.Context, node topology.Ref, text, capture string
 	err := s.lab.Run(ctx, host.Command{
 		Node: node, Name: "step", Args: shell(text), Dir: s.values.Dir, Stdout: &out, Stderr: &problems,
 	})
+	if errors.Is(err, exec.ErrWaitDelay) {
+		return fmt.Errorf("%q leaves a process behind that holds its output; make it a daemon", text)
+	}
 	if err != nil {
-		return fmt.Errorf("%q: %w: %s", text, err, last(problems.String()))
+		said := problems.String()
+		if said == "" {
+			said = out.String()
+		}
+		return fmt.Errorf("%q: %w: %s", text, err, telling(said))
 	}
 	if capture != "" {
 		s.values.Captured[capture] = strings.TrimSpace(out.String())
@@ -168,15 +202,28 @@ func (s *Stack) Stop() ([]host.Use, error) {
 
 func shell(text string) []string { return []string{"/bin/sh", "-c", text} }
 
-func lastLine(path string) string {
+func readTelling(path string) string {
 	text, err := os.ReadFile(path)
 	if err != nil {
 		return err.Error()
 	}
-	return last(string(text))
+	return telling(string(text))
 }
 
-func last(text string) string {
-	lines := strings.Split(strings.TrimSpace(text), "\n")
-	return lines[len(lines)-1]
+var complaint = regexp.MustCompile(`(?i)\b(alert|cannot|error|failed|fatal|panic)\b`)
+
+// telling is the line of a program's output that says why it ended: the first
+// that complains, else the last.
+func telling(text string) string {
+	text = strings.TrimSpace(text)
+	if text == "" {
+		return "it said nothing"
+	}
+	lines := strings.Split(text, "\n")
+	for _, line := range lines {
+		if complaint.MatchString(line) {
+			return strings.TrimSpace(line)
+		}
+	}
+	return strings.TrimSpace(lines[len(lines)-1])
 }

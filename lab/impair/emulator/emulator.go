@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"os"
 	"time"
 
 	"skerry.dev/skerry/lab/impair"
@@ -29,8 +30,12 @@ const (
 type Status struct {
 	// Backend in force: netem or userspace.
 	Backend string `json:"backend"`
+	// Pid of the emulator's process.
+	Pid int `json:"pid"`
 	// FIFO says that the data-path thread has real-time priority (userspace).
 	FIFO bool `json:"fifo"`
+	// Awake says that idle CPUs poll in place of sleeping while the lab is up.
+	Awake bool `json:"awake"`
 	// Counters by direction; a direction that does nothing has none.
 	Counters map[string]impair.Counters `json:"counters"`
 }
@@ -51,7 +56,12 @@ func Serve(ctx context.Context, path, backend string) error {
 	if err != nil {
 		return err
 	}
-	listener, err := net.Listen("unix", path)
+	// Without it links are later, and Status says so.
+	if awake, err := keepAwake(); err == nil {
+		s.awake = true
+		defer func() { _ = awake.Close() }()
+	}
+	listener, err := listen(ctx, path)
 	if err != nil {
 		return errors.Join(fmt.Errorf("listen for orders: %w", err), s.backend.Close())
 	}
@@ -68,10 +78,15 @@ func Serve(ctx context.Context, path, backend string) error {
 	}
 }
 
+func listen(ctx context.Context, path string) (net.Listener, error) {
+	return new(net.ListenConfig).Listen(ctx, "unix", path)
+}
+
 type service struct {
 	backend backend
 	name    string
 	fifo    bool
+	awake   bool
 	failed  <-chan error
 }
 
@@ -119,7 +134,7 @@ func (s *service) routes() http.Handler {
 			return
 		}
 		// An answer that cannot be written has lost its reader.
-		_ = json.NewEncoder(w).Encode(Status{Backend: s.name, FIFO: s.fifo, Counters: counters})
+		_ = json.NewEncoder(w).Encode(Status{Backend: s.name, Pid: os.Getpid(), FIFO: s.fifo, Awake: s.awake, Counters: counters})
 	})
 	return mux
 }

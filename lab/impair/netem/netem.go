@@ -46,7 +46,7 @@ type UnsupportedError struct {
 
 // Error names the kernel's module and what to use instead.
 func (e *UnsupportedError) Error() string {
-	return fmt.Sprintf("this kernel makes no %s qdisc (module sch_%s, Linux 4.15 or newer; the link back end userspace needs none): %v", e.Qdisc, e.Qdisc, e.Err)
+	return fmt.Sprintf("netem links need a %s qdisc, which this kernel does not make (module sch_%s, Linux 4.15 or newer; the link back end userspace does without): %v", e.Qdisc, e.Qdisc, e.Err)
 }
 
 // Unwrap yields the kernel's answer.
@@ -138,12 +138,10 @@ func (b *Backend) placeLocked(directions []impair.Direction) error {
 	var rules []classify.Rule
 	for _, t := range trees {
 		link, err := place(t)
-		if link != nil {
-			b.places = append(b.places, placed{tree: t, link: link})
-		}
 		if err != nil {
 			return err
 		}
+		b.places = append(b.places, placed{tree: t, link: link})
 		for _, c := range t.classes {
 			rules = append(rules, classify.Rule{Match: c.Match, Class: c.id})
 		}
@@ -151,7 +149,7 @@ func (b *Backend) placeLocked(directions []impair.Direction) error {
 	return b.rules.Set(rules)
 }
 
-// place makes a tree. It yields the interface as soon as something stands there.
+// place makes a tree, whole or not at all.
 func place(t tree) (netlink.Link, error) {
 	link, err := netlink.LinkByName(t.out)
 	if err != nil {
@@ -159,28 +157,36 @@ func place(t tree) (netlink.Link, error) {
 	}
 	// An emulator that died may have left a tree; one of the same name would be
 	// changed in place.
-	_ = remove(link, t)
-	for i, q := range t.qdiscs(link.Attrs().MTU) {
+	if err := remove(link, t); err != nil {
+		return nil, err
+	}
+	for _, q := range t.qdiscs(link.Attrs().MTU) {
 		err := request(unix.RTM_NEWQDISC, unix.NLM_F_CREATE|unix.NLM_F_REPLACE, link, q)
 		switch {
+		case err == nil:
+			continue
 		case errors.Is(err, unix.ENOENT):
 			err = &UnsupportedError{Qdisc: q.kind, Err: err}
-		case err != nil:
+		default:
 			err = fmt.Errorf("make %s qdisc at interface %s: %w", q.kind, t.out, err)
 		}
-		if err != nil && i == 0 {
-			return nil, err
-		}
-		if err != nil {
-			return link, err
-		}
+		return nil, errors.Join(err, remove(link, t))
 	}
 	return link, nil
 }
 
-// remove takes a tree away by its root.
+// remove takes a tree away by its root, if it stands there.
 func remove(link netlink.Link, t tree) error {
-	return request(unix.RTM_DELQDISC, 0, link, qdisc{kind: "prio", handle: t.handle, parent: handleRoot})
+	root := qdisc{kind: "prio", handle: t.handle, parent: handleRoot}
+	err := request(unix.RTM_DELQDISC, 0, link, root)
+	switch {
+	case errors.Is(err, unix.ENODEV), // the interface has gone, its qdiscs too
+		errors.Is(err, unix.ENOENT), errors.Is(err, unix.EINVAL): // no root, or one of another name
+		return nil
+	case err != nil:
+		return fmt.Errorf("remove qdiscs of interface %s: %w", t.out, err)
+	}
+	return nil
 }
 
 func request(command, flags int, link netlink.Link, q qdisc) error {
@@ -194,15 +200,11 @@ func request(command, flags int, link netlink.Link, q qdisc) error {
 	return err
 }
 
-// clearLocked removes the rules and then the qdiscs. An interface that has gone
-// took its qdiscs along.
+// clearLocked removes the rules and then the qdiscs.
 func (b *Backend) clearLocked() error {
 	err := b.rules.Set(nil)
 	for _, p := range b.places {
-		failure := remove(p.link, p.tree)
-		if failure != nil && !errors.Is(failure, unix.ENODEV) && !errors.Is(failure, unix.ENOENT) {
-			err = errors.Join(err, fmt.Errorf("remove qdiscs of interface %s: %w", p.out, failure))
-		}
+		err = errors.Join(err, remove(p.link, p.tree))
 	}
 	b.places = nil
 	return err

@@ -258,15 +258,15 @@ func appendAttr(b []byte, kind uint16, value []byte) []byte {
 	return b
 }
 
-// normalTable is netem's table of the normal distribution, the one that
-// iproute2 ships: 4096 values of the inverse distribution function in steps of
-// 1/8192 of the standard deviation, as int16.
+// normalTable is netem's table of the normal distribution, value by value the
+// one that iproute2 ships: the inverse distribution function at 4096 points, on
+// the grid that iproute2 searches, in 1/8192 of the standard deviation, as int16.
 func normalTable() []byte {
-	const entries, scale = 4096, 8192
+	const entries, scale, grid = 4096, 8192, 0.00005
 	b := make([]byte, 0, 2*entries)
 	for i := range entries {
 		p := (float64(i) + 0.125) / entries
-		x := math.Sqrt2 * math.Erfinv(2*p-1)
+		x := math.Floor(math.Sqrt2*math.Erfinv(2*p-1)/grid) * grid
 		value := max(math.RoundToEven(x*scale), math.MinInt16)
 		b = binary.NativeEndian.AppendUint16(b, uint16(int16(value)))
 	}

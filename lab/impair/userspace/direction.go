@@ -109,12 +109,13 @@ func frameBytes(length int, head []byte) int {
 // headerBytes is the length of the IP and transport headers of a packet.
 func headerBytes(head []byte) int {
 	const ipv4Min, ipv6Len, udpLen, tcp = 20, 40, 8, 6
-	network, protocol := ipv6Len, byte(0)
+	var network int
+	var protocol byte
 	switch {
 	case len(head) >= ipv4Min && head[0]>>4 == 4:
 		network, protocol = int(head[0]&0xf)*4, head[9]
 	case len(head) >= ipv6Len && head[0]>>4 == 6:
-		protocol = head[6]
+		network, protocol = ipv6Len, head[6]
 	default:
 		return ipv4Min + udpLen
 	}

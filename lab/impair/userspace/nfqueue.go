@@ -10,9 +10,9 @@ import (
 const (
 	subsysQueue = 3 << 8
 
-	msgPacket  = subsysQueue | 0
-	msgVerdict = subsysQueue | 1
-	msgConfig  = subsysQueue | 2
+	msgPacket  = subsysQueue + 0
+	msgVerdict = subsysQueue + 1
+	msgConfig  = subsysQueue + 2
 
 	attrPacketHeader  = 1
 	attrVerdictHeader = 2
@@ -26,10 +26,9 @@ const (
 	configMask     = 4
 	configFlags    = 5
 
-	commandBind   = 1
-	commandUnbind = 2
-	copyPacket    = 2
-	flagGSO       = 1 << 2
+	commandBind = 1
+	copyPacket  = 2
+	flagGSO     = 1 << 2
 
 	verdictDrop   = 0
 	verdictAccept = 1
@@ -131,11 +130,6 @@ func bindMessages(queue uint16, gso bool, copyRange, lengthMax uint32) [][]byte 
 			attr(configFlags, binary.BigEndian.AppendUint32(nil, flags)),
 			attr(configMask, binary.BigEndian.AppendUint32(nil, flagGSO))),
 	}
-}
-
-// unbindMessage gives the queue back; its waiting packets are dropped.
-func unbindMessage(queue uint16) []byte {
-	return configMessage(queue, attr(configCommand, []byte{commandUnbind, 0, 0, 0}))
 }
 
 func configMessage(queue uint16, attrs ...[]byte) []byte {

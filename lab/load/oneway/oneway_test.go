@@ -19,7 +19,7 @@ type result struct {
 }
 
 // listen starts a listener on loopback and says where it listens.
-func listen(t *testing.T, ctx context.Context, count int, idle time.Duration) (string, <-chan result) {
+func listen(ctx context.Context, t *testing.T, count int, idle time.Duration) (string, <-chan result) {
 	t.Helper()
 	ready, done := make(chan netip.AddrPort, 1), make(chan result, 1)
 	go func() {
@@ -37,7 +37,7 @@ func listen(t *testing.T, ctx context.Context, count int, idle time.Duration) (s
 
 func TestTalkerIsHeard(t *testing.T) {
 	const count, rate = 100, 1000
-	addr, done := listen(t, t.Context(), count, 10*time.Second)
+	addr, done := listen(t.Context(), t, count, 10*time.Second)
 	talked, err := Talk(t.Context(), TalkSpec{Target: addr, Rate: rate, Count: count, Size: 256})
 	if err != nil || talked.Sent != count || talked.Refused != 0 {
 		t.Fatalf("talked %+v, %v", talked, err)
@@ -61,7 +61,7 @@ func TestTalkerIsHeard(t *testing.T) {
 }
 
 func TestLostDuplicateAndStrayPackets(t *testing.T) {
-	addr, done := listen(t, t.Context(), 4, 200*time.Millisecond)
+	addr, done := listen(t.Context(), t, 4, 200*time.Millisecond)
 	conn, err := net.Dial("udp", addr)
 	if err != nil {
 		t.Fatal(err)
@@ -100,7 +100,7 @@ func TestLostDuplicateAndStrayPackets(t *testing.T) {
 }
 
 func TestSilence(t *testing.T) {
-	_, done := listen(t, t.Context(), 2, 20*time.Millisecond)
+	_, done := listen(t.Context(), t, 2, 20*time.Millisecond)
 	h := <-done
 	if !errors.Is(h.err, ErrSilence) || len(h.Packets) != 2 {
 		t.Errorf("got %d rows and error %v, want 2 and %v", len(h.Packets), h.err, ErrSilence)
@@ -122,7 +122,7 @@ func TestTalkWithoutListener(t *testing.T) {
 
 func TestCancel(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
-	addr, done := listen(t, ctx, 100_000, time.Hour)
+	addr, done := listen(ctx, t, 100_000, time.Hour)
 	time.AfterFunc(50*time.Millisecond, cancel)
 	talked, err := Talk(ctx, TalkSpec{Target: addr, Rate: 100, Count: 100_000, Size: 64})
 	if !errors.Is(err, context.Canceled) || talked.Sent == 0 {

@@ -1,0 +1,60 @@
+# Run make alone to see what there is.
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+MAKEFLAGS += --no-print-directory
+export TIMEFORMAT = make: $@: %R s
+
+# The Go modules that the linter enters. The tools have no code of their own.
+MODULES := .
+# Packages with goroutines whose tests bear the race detector's slowness.
+RACE ?= ./internal/... ./lab/impair/... ./lab/load/... ./lab/workload/...
+BENCH ?= ./...
+
+VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
+LINT := go tool -modfile=$(CURDIR)/tools/go.mod golangci-lint
+
+.PHONY: help run build test check unit fuzz soak show bench gen
+
+help: ## print this
+	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 10
+
+run: ## install what the lab starts, build, run experiments/quickstart.yaml
+	@./setup run
+	@$(MAKE) build
+	bin/skerry run experiments/quickstart.yaml
+
+build: ## build the programs into bin/
+	@mkdir -p bin
+	CGO_ENABLED=0 go build -trimpath -ldflags '-X main.version=$(VERSION)' -o bin/ ./cmd/...
+
+test: ## install what the tests call, then build, check, unit, fuzz (5 s a target)
+	@./setup test
+	-@test/guest/fetch.sh
+	@time $(MAKE) build check unit fuzz
+
+check: ## linters, formatters, spelling, go.mod and the rules of test/tidy
+	@time for m in $(MODULES); do (cd $$m && $(LINT) run ./... && go vet ./...); done
+	for m in $(MODULES) tools; do (cd $$m && go mod tidy -diff); done
+	shellcheck $$(test/scripts.sh)
+	git ls-files -z -co --exclude-standard | xargs -0 codespell
+	go test -count=1 ./test/tidy
+
+# One package at a time: tests that measure time disturb one another.
+unit: build ## every test, then those without timing under the race detector
+	@time go test -count=1 -p 1 -timeout 20m ./...
+	@time go test -race $(RACE)
+
+fuzz: ## every fuzz target for FUZZTIME, 5s by default
+	@time test/fuzz.sh
+
+soak: ## every fuzz target for 10 minutes
+	FUZZTIME=10m test/fuzz.sh
+
+show: build ## show that an area does what it says: make show AREA=truth
+	go run ./test/show $(AREA)
+
+bench: ## Go benchmarks of BENCH, every package by default
+	go test -run '^$$' -bench . -benchmem $(BENCH)
+
+gen: ## write the JSON Schema and the man pages again
+	go run ./cmd/skerry gen docs

@@ -1,0 +1,133 @@
+package cli_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+// bin is the folder of the programs that TestMain builds.
+var bin string
+
+func TestMain(m *testing.M) { os.Exit(build(m)) }
+
+func build(m *testing.M) int {
+	dir, err := os.MkdirTemp("", "skerry-cli-")
+	if err == nil {
+		defer os.RemoveAll(dir)
+		// Scripts that are not root start the programs, too.
+		err = os.Chmod(dir, 0o755)
+	}
+	if err == nil {
+		bin = dir
+		cmd := exec.Command("go", "build", "-trimpath", "-o", dir, "skerry.dev/skerry/cmd/skerry", "skerry.dev/skerry/cmd/skerry-agent")
+		cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+		cmd.Stderr = os.Stderr
+		err = cmd.Run()
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "build skerry:", err)
+		return 1
+	}
+	return m.Run()
+}
+
+// TestScripts runs the built programs as a user does. Every script has
+// small.yaml, and $LAB and $OTHER as names for labs, which are taken down.
+func TestScripts(t *testing.T) {
+	small, err := os.ReadFile("testdata/small.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	testscript.Run(t, testscript.Params{
+		Dir: "testdata",
+		Setup: func(e *testscript.Env) error {
+			script := strings.TrimPrefix(filepath.Base(e.WorkDir), "script-")
+			lab := fmt.Sprintf("cli-%d-%s", os.Getpid(), script)
+			e.Setenv("LAB", lab)
+			e.Setenv("OTHER", lab+"-other")
+			e.Setenv("BIN", bin)
+			e.Setenv("PATH", bin+string(os.PathListSeparator)+e.Getenv("PATH"))
+			e.Defer(func() {
+				for _, name := range []string{lab, lab + "-other"} {
+					// Most are not up any more.
+					_ = exec.Command(filepath.Join(bin, "skerry"), "down", name).Run()
+				}
+			})
+			return os.WriteFile(filepath.Join(e.WorkDir, "small.yaml"), small, 0o644)
+		},
+		Condition: func(name string) (bool, error) {
+			switch name {
+			case "root":
+				return os.Geteuid() == 0, nil
+			case "userspace":
+				// Whether links are emulated by a process of ours.
+				out, err := exec.Command(filepath.Join(bin, "skerry"), "doctor").Output()
+				var exit *exec.ExitError
+				if err != nil && !errors.As(err, &exit) {
+					return false, err
+				}
+				return regexp.MustCompile(`(?m)^ok +links: userspace`).Match(out), nil
+			}
+			return false, fmt.Errorf("unknown condition %s", name)
+		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){"fails": fails, "absent": absent},
+	})
+}
+
+var errorLine = regexp.MustCompile(`^skerry: error: [^\s].*[^.]$`)
+
+// fails runs skerry and holds its exit status and that stderr is progress, one
+// clear line, and at most one hint: fails STATUS COMMAND [ARG...]. A script goes
+// on with 'stderr' for the words.
+func fails(ts *testscript.TestScript, _ bool, args []string) {
+	var stderr, stdout bytes.Buffer
+	cmd := exec.Command("sh", append([]string{"-c", `exec "$@"`, "sh"}, args[1:]...)...)
+	cmd.Dir = ts.MkAbs(".")
+	cmd.Env = append(os.Environ(), "PATH="+ts.Getenv("PATH"))
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	err := cmd.Run()
+	ts.Logf("%s%s", &stdout, &stderr)
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		ts.Fatalf("%v", err)
+	}
+	if got := fmt.Sprint(cmd.ProcessState.ExitCode()); got != args[0] {
+		ts.Fatalf("exit status %s, want %s", got, args[0])
+	}
+	errorLines, hints := 0, 0
+	for line := range strings.Lines(stderr.String()) {
+		line = strings.TrimSuffix(line, "\n")
+		switch {
+		case errorLine.MatchString(line):
+			errorLines++
+		case strings.HasPrefix(line, "skerry: hint: "):
+			hints++
+		case !strings.HasPrefix(line, "["):
+			ts.Fatalf("stderr has the line %q", line)
+		}
+	}
+	if errorLines != 1 || hints != 1 {
+		ts.Fatalf("stderr has %d errors and %d hints, want one of each", errorLines, hints)
+	}
+	ts.Check(os.WriteFile(ts.MkAbs("said"), stderr.Bytes(), 0o644))
+}
+
+// absent holds that nothing on the machine bears a lab's name: absent LAB.
+func absent(ts *testscript.TestScript, _ bool, args []string) {
+	for _, pattern := range []string{"/run/skerry/", "/sys/fs/cgroup/skerry/", "/sys/fs/cgroup/*/skerry/"} {
+		found, err := filepath.Glob(pattern + args[0] + "*")
+		ts.Check(err)
+		if len(found) > 0 {
+			ts.Fatalf("left: %v", found)
+		}
+	}
+}

@@ -1,0 +1,82 @@
+// Command show runs the acceptance measurements of an area and prints one line
+// for each: PASS or FAIL, what was measured, the figure with its interval, the
+// bound, the floor beside it where there is one, and the command. It exits 1 when a
+// line fails. Start at areas.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+)
+
+// areas are what can be shown.
+var areas = map[string]func(context.Context, *bench) error{
+	"links": showLinks,
+	"truth": showTruth,
+	"lab":   showLab,
+}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := show(ctx, os.Args[1:])
+	stop()
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "show: error: %v\n", err)
+		os.Exit(1)
+	}
+}
+
+func show(ctx context.Context, names []string) error {
+	known := slices.Sorted(maps.Keys(areas))
+	if len(names) == 0 {
+		names = known
+	}
+	bin, err := filepath.Abs("bin")
+	if err != nil {
+		return err
+	}
+	b := &bench{out: os.Stdout, agent: filepath.Join(bin, "skerry-agent")}
+	for _, name := range names {
+		area, ok := areas[name]
+		if !ok {
+			return fmt.Errorf("no area %q; there are %s", name, strings.Join(known, ", "))
+		}
+		if err := area(ctx, b); err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+	}
+	if b.failed > 0 {
+		return fmt.Errorf("%d of %d lines: %w", b.failed, b.lines, errFailed)
+	}
+	return nil
+}
+
+var errFailed = errors.New("FAIL")
+
+// line is one acceptance measurement.
+type line struct {
+	what, seen, bound, floor, command string
+	pass                              bool
+}
+
+func (b *bench) print(l line) {
+	b.lines++
+	verdict := "PASS"
+	if !l.pass {
+		verdict = "FAIL"
+		b.failed++
+	}
+	text := fmt.Sprintf("%s  %s: %s, bound %s", verdict, l.what, l.seen, l.bound)
+	if l.floor != "" {
+		text += ", floor " + l.floor
+	}
+	_, _ = fmt.Fprintf(b.out, "%s  [%s]\n", text, l.command)
+}

@@ -1,0 +1,173 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"regexp"
+	"strconv"
+	"time"
+
+	"skerry.dev/skerry/internal/quantity"
+	"skerry.dev/skerry/lab/impair"
+	"skerry.dev/skerry/lab/load"
+)
+
+const truthCommand = "make show AREA=truth"
+
+// showTruth holds the lab's figures against independent tools.
+func showTruth(ctx context.Context, b *bench) error {
+	for _, part := range []struct {
+		congestion string
+		show       func(context.Context, *session) error
+	}{{"cubic", b.agreement}, {"cubic", b.rateAgrees}, {"cubic", b.lossAgrees}, {"reno", b.mathis}} {
+		if err := b.with(ctx, part.congestion, part.show); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (b *bench) with(ctx context.Context, congestion string, f func(context.Context, *session) error) (err error) {
+	s, err := b.open(ctx, congestion)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.Close()) }()
+	return f(ctx, s)
+}
+
+// agreement compares ping and curl with the lab's samples, in turns.
+func (b *bench) agreement(ctx context.Context, s *session) error {
+	server, err := s.serve(ctx, servicePort, s.agent, "serve", "hello-world", "--listen", "0.0.0.0:"+servicePort)
+	if err != nil {
+		return err
+	}
+	const bound = float64(150 * time.Microsecond)
+	for _, rtt := range []time.Duration{2500 * time.Microsecond, 10 * time.Millisecond, 20 * time.Millisecond, 100 * time.Millisecond} {
+		if err := s.both(ctx, delay(rtt/2), impair.UnitPacket); err != nil {
+			return err
+		}
+		got, err := s.inTurns(ctx, rtt)
+		if err != nil {
+			return err
+		}
+		for _, pair := range []struct {
+			name string
+			a, b []float64
+		}{
+			{"ping against samples at the pace of ping", got.paced, got.ping},
+			{"curl against samples on a kept connection", got.kept, got.curlKept},
+			{"curl against samples on new connections", got.fresh, got.curlFresh},
+		} {
+			e := difference(pair.a, pair.b)
+			b.print(line{
+				what: fmt.Sprintf("RTT %s: %s, n=%d and %d", rtt, pair.name, len(pair.a), len(pair.b)),
+				seen: "difference of medians " + e.micro(), bound: "within 150 us",
+				pass: math.Abs(e.value) <= bound, command: truthCommand,
+			})
+		}
+	}
+	_, err = server.Stop(0)
+	return err
+}
+
+// views are response times of the same service as three programs see them, ns.
+// paced are samples of as many threads as keep the pace of ping: a service that
+// is asked once in 100 ms has cold caches, and answers later for it.
+type views struct{ ping, paced, kept, fresh, curlKept, curlFresh []float64 }
+
+func (s *session) inTurns(ctx context.Context, rtt time.Duration) (v views, err error) {
+	const rounds, n = 5, 40
+	threads := max(1, int(rtt/pace))
+	for range rounds {
+		for _, turn := range []struct {
+			into *[]float64
+			take func() ([]float64, error)
+		}{
+			{&v.ping, func() ([]float64, error) { return s.pings(ctx, n) }},
+			{&v.paced, func() ([]float64, error) { return s.request(ctx, load.Kept, n, threads, rtt) }},
+			{&v.kept, func() ([]float64, error) { return s.request(ctx, load.Kept, n, 1, 0) }},
+			{&v.curlKept, func() ([]float64, error) { return s.curl(ctx, load.Kept, n) }},
+			{&v.fresh, func() ([]float64, error) { return s.request(ctx, load.New, n, 1, 0) }},
+			{&v.curlFresh, func() ([]float64, error) { return s.curl(ctx, load.New, n) }},
+		} {
+			got, err := turn.take()
+			if err != nil {
+				return v, err
+			}
+			*turn.into = append(*turn.into, got...)
+		}
+	}
+	return v, nil
+}
+
+// rateAgrees reads a 100 Mbit/s link by iperf3.
+func (b *bench) rateAgrees(ctx context.Context, s *session) error {
+	does := delay(time.Millisecond)
+	does.Rate = 100e6
+	e, err := s.rate(ctx, does, impair.UnitPacket)
+	if err != nil {
+		return err
+	}
+	b.print(line{
+		what: "iperf3 over a 100 Mbit/s link", seen: e.show(1e6, "Mbit/s"), bound: "90 to 97 Mbit/s",
+		pass: e.value >= 90e6 && e.value <= 97e6, command: truthCommand,
+	})
+	return nil
+}
+
+// lossAgrees counts answers to pings over 1 % loss each way.
+func (b *bench) lossAgrees(ctx context.Context, s *session) error {
+	const n, each = 20_000, 0.01
+	if err := s.both(ctx, impair.Impairment{Loss: quantity.Fraction(each)}, impair.UnitPacket); err != nil {
+		return err
+	}
+	out, err := s.output(ctx, "ping", "-q", "-c", strconv.Itoa(n), "-i", "0.001", "-W", "1", serviceHost)
+	if err != nil {
+		return err
+	}
+	m := regexp.MustCompile(`(\d+) packets transmitted, (\d+) received`).FindStringSubmatch(out)
+	if m == nil {
+		return fmt.Errorf("ping says %q", out)
+	}
+	received, err := strconv.Atoi(m[2])
+	if err != nil {
+		return err
+	}
+	const either = 1 - (1-each)*(1-each)
+	low, high := binomialBounds(n, either)
+	lost := n - received
+	b.print(line{
+		what: fmt.Sprintf("%d pings over 1 %% loss each way", n), seen: fmt.Sprintf("%d lost", lost),
+		bound: fmt.Sprintf("%d to %d (99 %% of the binomial)", low, high), pass: lost >= low && lost <= high, command: truthCommand,
+	})
+	return nil
+}
+
+// mathis compares Reno's throughput with MSS/RTT x C/sqrt(p), C = sqrt(3/2):
+// Mathis, Semke, Mahdavi and Ott, Computer Communication Review 27:3 (1997),
+// section 2.
+func (b *bench) mathis(ctx context.Context, s *session) error {
+	const mss, rtt, flows = 1448 * 8, 0.020, 8
+	for _, p := range []float64{0.001, 0.01} {
+		does := delay(10 * time.Millisecond)
+		does.Loss = quantity.Fraction(p)
+		if err := s.both(ctx, does, impair.UnitPacket); err != nil {
+			return err
+		}
+		r, err := s.transfer(ctx, "-P", strconv.Itoa(flows), "-t", "25", "-O", "5")
+		if err != nil {
+			return err
+		}
+		want := mss / rtt * math.Sqrt(1.5/p)
+		got := r.End.Received.Bps / flows
+		b.print(line{
+			what: fmt.Sprintf("Reno over 20 ms and %.1f %% loss, mean of %d flows", p*100, flows),
+			seen: fmt.Sprintf("%.1f Mbit/s, ratio to Mathis %.2f", got/1e6, got/want), bound: "0.75 to 1.25",
+			floor: fmt.Sprintf("Mathis %.1f Mbit/s", want/1e6), pass: math.Abs(got/want-1) <= 0.25, command: truthCommand,
+		})
+	}
+	return nil
+}
