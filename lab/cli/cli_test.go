@@ -12,32 +12,15 @@ import (
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"skerry.dev/skerry/internal/programs"
 )
 
 // bin is the folder of the programs that TestMain builds.
 var bin string
 
-func TestMain(m *testing.M) { os.Exit(build(m)) }
-
-func build(m *testing.M) int {
-	dir, err := os.MkdirTemp("", "skerry-cli-")
-	if err == nil {
-		defer os.RemoveAll(dir)
-		// Scripts that are not root start the programs, too.
-		err = os.Chmod(dir, 0o755)
-	}
-	if err == nil {
-		bin = dir
-		cmd := exec.Command("go", "build", "-trimpath", "-o", dir, "skerry.dev/skerry/cmd/skerry", "skerry.dev/skerry/cmd/skerry-agent")
-		cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-		cmd.Stderr = os.Stderr
-		err = cmd.Run()
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "build skerry:", err)
-		return 1
-	}
-	return m.Run()
+func TestMain(m *testing.M) {
+	os.Exit(programs.Main(m, func(dir string) { bin = dir }))
 }
 
 // TestScripts runs the built programs as a user does. Every script has

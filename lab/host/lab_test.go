@@ -19,6 +19,7 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
+	"skerry.dev/skerry/internal/programs"
 	"skerry.dev/skerry/lab/host"
 	"skerry.dev/skerry/lab/topology"
 )
@@ -26,23 +27,8 @@ import (
 // agent is the skerry-agent that TestMain builds.
 var agent string
 
-func TestMain(m *testing.M) { os.Exit(build(m)) }
-
-func build(m *testing.M) int {
-	dir, err := os.MkdirTemp("", "skerry-host-")
-	if err == nil {
-		defer os.RemoveAll(dir)
-		agent = filepath.Join(dir, "skerry-agent")
-		cmd := exec.Command("go", "build", "-trimpath", "-o", agent, "skerry.dev/skerry/cmd/skerry-agent")
-		cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-		cmd.Stderr = os.Stderr
-		err = cmd.Run()
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "build skerry-agent:", err)
-		return 1
-	}
-	return m.Run()
+func TestMain(m *testing.M) {
+	os.Exit(programs.Main(m, func(dir string) { agent = filepath.Join(dir, "skerry-agent") }))
 }
 
 // square is two clusters of two nodes.

@@ -162,7 +162,7 @@ func factsOf(in Input) []fact {
 		{"started", started},
 		{"took", unlessZero(p.Took.Round(time.Second))},
 		{"skerry", strings.TrimSpace(p.Version + " " + p.Commit)},
-		{"host", p.Host + cores},
+		{"processor", p.Processor + cores},
 		{"kernel", p.Kernel},
 		{"seed", strconv.FormatUint(p.Seed, 10)},
 		{"clusters", clustersText(e.Topology)},

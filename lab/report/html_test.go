@@ -148,7 +148,7 @@ func TestHostileTextStaysText(t *testing.T) {
 			Name: evil, Description: evil, Scenarios: []experiment.Scenario{{Name: evil, Links: []experiment.Link{{From: evil, To: evil}}}},
 			Topology: topology.Topology{Clusters: []topology.Cluster{{Name: evil, Nodes: []string{evil}}}},
 		},
-		Provenance: Provenance{Commit: evil, Kernel: evil, Host: evil},
+		Provenance: Provenance{Commit: evil, Kernel: evil, Processor: evil},
 		Results:    []Result{answered, {Cell: c, Rejected: evil}},
 		Verdicts:   []Verdict{{Objective: experiment.Objective{Metric: evil, Below: evil}, Seen: evil}},
 	}

@@ -36,7 +36,7 @@ func wan() Input {
 		},
 		Provenance: Provenance{
 			Started: time.Date(2026, 3, 14, 9, 26, 53, 0, time.UTC), Took: 47*time.Minute + 12*time.Second,
-			Commit: "4f1c2d9", Version: "v0.1.0", Kernel: "6.12.9-amd64", Host: "bench-1", Cores: 8, Seed: 20260314,
+			Commit: "4f1c2d9", Version: "v0.1.0", Kernel: "6.12.9-amd64", Processor: "bench-1", Cores: 8, Seed: 20260314,
 		},
 		Verdicts: []Verdict{
 			{experiment.Objective{Metric: "p99", Below: "50ms", Systems: []string{"direct"}}, true, "43.10 ms in the worst of 9 cells (cloud20, direct, 1MB)"},

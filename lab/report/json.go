@@ -44,7 +44,7 @@ type provenance struct {
 	Commit     string    `json:"commit,omitempty"`
 	Version    string    `json:"version,omitempty"`
 	Kernel     string    `json:"kernel,omitempty"`
-	Host       string    `json:"host,omitempty"`
+	Processor  string    `json:"processor,omitempty"`
 	Cores      int       `json:"cores,omitempty"`
 	Seed       uint64    `json:"seed"`
 	Congestion string    `json:"congestion"`
@@ -126,7 +126,7 @@ func provenanceOf(in Input) provenance {
 	p := in.Provenance
 	return provenance{
 		Started: p.Started, TookS: p.Took.Seconds(), Commit: p.Commit, Version: p.Version,
-		Kernel: p.Kernel, Host: p.Host, Cores: p.Cores, Seed: p.Seed,
+		Kernel: p.Kernel, Processor: p.Processor, Cores: p.Cores, Seed: p.Seed,
 		Congestion: in.Experiment.Topology.CongestionControl(),
 	}
 }

@@ -28,9 +28,9 @@ type Provenance struct {
 	Took    time.Duration
 	// Commit of Skerry's source, and its version.
 	Commit, Version string
-	// Kernel release and Host name of the machine, with its number of Cores.
-	Kernel, Host string
-	Cores        int
+	// Kernel release and Processor of the machine, with its number of Cores.
+	Kernel, Processor string
+	Cores             int
 	// Seed of the order of cells, of loss and of jitter.
 	Seed uint64
 }

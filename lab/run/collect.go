@@ -59,7 +59,7 @@ func Collect(dir string) (report.Input, error) {
 
 func provenance(r Record) report.Provenance {
 	p := report.Provenance{
-		Started: r.Began, Version: r.Machine.Version, Kernel: r.Machine.Kernel,
+		Started: r.Began, Version: r.Machine.Version, Kernel: r.Machine.Kernel, Processor: r.Machine.CPU,
 		Cores: r.Machine.Cores, Seed: r.Seed,
 	}
 	if !r.Ended.IsZero() {

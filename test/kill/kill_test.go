@@ -19,6 +19,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"skerry.dev/skerry/internal/programs"
 )
 
 const (
@@ -64,24 +66,8 @@ hosts:
 
 var bin string
 
-func TestMain(m *testing.M) { os.Exit(build(m)) }
-
-// build makes the programs once for all tests.
-func build(m *testing.M) int {
-	dir, err := os.MkdirTemp("", "skerry-kill-")
-	if err == nil {
-		defer os.RemoveAll(dir)
-		bin = dir
-		cmd := exec.Command("go", "build", "-trimpath", "-o", dir, "skerry.dev/skerry/cmd/skerry", "skerry.dev/skerry/cmd/skerry-agent")
-		cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-		cmd.Stderr = os.Stderr
-		err = cmd.Run()
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "build skerry:", err)
-		return 1
-	}
-	return m.Run()
+func TestMain(m *testing.M) {
+	os.Exit(programs.Main(m, func(dir string) { bin = dir }))
 }
 
 // bench is a folder with the experiment and the system, and what its runs are

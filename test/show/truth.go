@@ -44,12 +44,13 @@ func (b *bench) agreement(ctx context.Context, s *session) error {
 	if err != nil {
 		return err
 	}
+	const rounds = 5
 	const bound = float64(150 * time.Microsecond)
 	for _, rtt := range []time.Duration{2500 * time.Microsecond, 10 * time.Millisecond, 20 * time.Millisecond, 100 * time.Millisecond} {
 		if err := s.both(ctx, delay(rtt/2), impair.UnitPacket); err != nil {
 			return err
 		}
-		got, err := s.inTurns(ctx, rtt)
+		got, err := s.inTurns(ctx, rtt, rounds)
 		if err != nil {
 			return err
 		}
@@ -78,8 +79,8 @@ func (b *bench) agreement(ctx context.Context, s *session) error {
 // is asked once in 100 ms has cold caches, and answers later for it.
 type views struct{ ping, paced, kept, fresh, curlKept, curlFresh []float64 }
 
-func (s *session) inTurns(ctx context.Context, rtt time.Duration) (v views, err error) {
-	const rounds, n = 5, 40
+func (s *session) inTurns(ctx context.Context, rtt time.Duration, rounds int) (v views, err error) {
+	const n = 40
 	threads := max(1, int(rtt/pace))
 	for range rounds {
 		for _, turn := range []struct {
@@ -121,29 +122,33 @@ func (b *bench) rateAgrees(ctx context.Context, s *session) error {
 // lossAgrees counts answers to pings over 1 % loss each way.
 func (b *bench) lossAgrees(ctx context.Context, s *session) error {
 	const n, each = 20_000, 0.01
-	if err := s.both(ctx, impair.Impairment{Loss: quantity.Fraction(each)}, impair.UnitPacket); err != nil {
-		return err
-	}
-	out, err := s.output(ctx, "ping", "-q", "-c", strconv.Itoa(n), "-i", "0.001", "-W", "1", serviceHost)
+	lost, err := s.lostPings(ctx, n, each)
 	if err != nil {
 		return err
 	}
-	m := regexp.MustCompile(`(\d+) packets transmitted, (\d+) received`).FindStringSubmatch(out)
-	if m == nil {
-		return fmt.Errorf("ping says %q", out)
-	}
-	received, err := strconv.Atoi(m[2])
-	if err != nil {
-		return err
-	}
-	const either = 1 - (1-each)*(1-each)
-	low, high := binomialBounds(n, either)
-	lost := n - received
+	low, high := binomialBounds(n, 1-(1-each)*(1-each))
 	b.print(line{
 		what: fmt.Sprintf("%d pings over 1 %% loss each way", n), seen: fmt.Sprintf("%d lost", lost),
 		bound: fmt.Sprintf("%d to %d (99 %% of the binomial)", low, high), pass: lost >= low && lost <= high, command: truthCommand,
 	})
 	return nil
+}
+
+// lostPings sends n pings over a loss each way and counts those without answer.
+func (s *session) lostPings(ctx context.Context, n int, each float64) (int, error) {
+	if err := s.both(ctx, impair.Impairment{Loss: quantity.Fraction(each)}, impair.UnitPacket); err != nil {
+		return 0, err
+	}
+	out, err := s.output(ctx, "ping", "-q", "-c", strconv.Itoa(n), "-i", "0.001", "-W", "1", serviceHost)
+	if err != nil {
+		return 0, err
+	}
+	m := regexp.MustCompile(`(\d+) packets transmitted, (\d+) received`).FindStringSubmatch(out)
+	if m == nil {
+		return 0, fmt.Errorf("ping says %q", out)
+	}
+	received, err := strconv.Atoi(m[2])
+	return n - received, err
 }
 
 // mathis compares Reno's throughput with MSS/RTT x C/sqrt(p), C = sqrt(3/2):

@@ -1,0 +1,36 @@
+// Package programs builds Skerry's programs for tests that start them. It is
+// for tests alone. Start at Main, which TestMain calls.
+package programs
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"testing"
+)
+
+// Main builds skerry and skerry-agent into a folder of their own, tells it to
+// use, runs the tests and removes the folder. It returns the exit status.
+func Main(m *testing.M, use func(dir string)) int {
+	dir, err := os.MkdirTemp("", "skerry-test-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "build programs:", err)
+		return 1
+	}
+	defer func() { _ = os.RemoveAll(dir) }() // a folder that stays harms no test
+	// Tests that are not root start the programs, too.
+	if err := os.Chmod(dir, 0o755); err != nil {
+		fmt.Fprintln(os.Stderr, "build programs:", err)
+		return 1
+	}
+	cmd := exec.Command("go", "build", "-trimpath", "-o", dir,
+		"skerry.dev/skerry/cmd/skerry", "skerry.dev/skerry/cmd/skerry-agent")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	cmd.Stderr = os.Stderr
+	if err := cmd.Run(); err != nil {
+		fmt.Fprintln(os.Stderr, "build programs:", err)
+		return 1
+	}
+	use(dir)
+	return m.Run()
+}

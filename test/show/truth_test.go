@@ -1,0 +1,107 @@
+package main
+
+import (
+	"context"
+	"io"
+	"math"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"skerry.dev/skerry/internal/programs"
+	"skerry.dev/skerry/lab/impair"
+	"skerry.dev/skerry/lab/measure"
+)
+
+var agent string
+
+func TestMain(m *testing.M) {
+	os.Exit(programs.Main(m, func(dir string) { agent = filepath.Join(dir, "skerry-agent") }))
+}
+
+// TestTruth is the truth gate in short: what independent tools see of a link
+// agrees with what was asked for and with the lab's own samples, as ratios.
+func TestTruth(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("needs root: a lab is taken up")
+	}
+	b := &bench{out: io.Discard, agent: agent}
+	t.Run("response times", func(t *testing.T) { b.inLab(t, "cubic", agree) })
+	t.Run("rate", func(t *testing.T) { b.inLab(t, "cubic", rateAgrees) })
+	t.Run("loss", func(t *testing.T) { b.inLab(t, "cubic", lossAgrees) })
+}
+
+func (b *bench) inLab(t *testing.T, congestion string, f func(context.Context, *testing.T, *session)) {
+	t.Helper()
+	s, err := b.open(t.Context(), congestion)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	f(t.Context(), t, s)
+}
+
+func agree(ctx context.Context, t *testing.T, s *session) {
+	const rtt, tolerance = 20 * time.Millisecond, 0.05
+	server, err := s.serve(ctx, servicePort, s.agent, "serve", "hello-world", "--listen", "0.0.0.0:"+servicePort)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.both(ctx, delay(rtt/2), impair.UnitPacket); err != nil {
+		t.Fatal(err)
+	}
+	v, err := s.inTurns(ctx, rtt, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	median := func(values []float64) float64 { return measure.Sort(values).Median() }
+	for _, pair := range []struct {
+		name       string
+		seen, want float64
+	}{
+		{"ping to what was asked for", median(v.ping), float64(rtt)},
+		{"samples at the pace of ping to ping", median(v.paced), median(v.ping)},
+		{"samples to curl on a kept connection", median(v.kept), median(v.curlKept)},
+		{"samples to curl on new connections", median(v.fresh), median(v.curlFresh)},
+		{"a new connection to two kept round trips", median(v.fresh), 2 * median(v.kept)},
+	} {
+		if math.Abs(pair.seen/pair.want-1) > tolerance {
+			t.Errorf("%s: %.3f ms to %.3f ms", pair.name, pair.seen/1e6, pair.want/1e6)
+		}
+	}
+	if _, err := server.Stop(0); err != nil {
+		t.Error(err)
+	}
+}
+
+func rateAgrees(ctx context.Context, t *testing.T, s *session) {
+	const asked = 100e6
+	does := delay(time.Millisecond)
+	does.Rate = asked
+	if err := s.both(ctx, does, impair.UnitPacket); err != nil {
+		t.Fatal(err)
+	}
+	r, err := s.transfer(ctx, "-t", "4", "-O", "1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if share := r.End.Received.Bps / asked; share < 0.90 || share > 0.97 {
+		t.Errorf("iperf3 reads %.3f of the rate", share)
+	}
+}
+
+func lossAgrees(ctx context.Context, t *testing.T, s *session) {
+	const n, each = 4000, 0.05
+	lost, err := s.lostPings(ctx, n, each)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if low, high := binomialBounds(n, 1-(1-each)*(1-each)); lost < low || lost > high {
+		t.Errorf("%d of %d pings lost, want %d to %d", lost, n, low, high)
+	}
+}
