@@ -64,9 +64,9 @@ func hold(agent, hostname, hostsFile string, group cgroup.Group) (holder, error)
 			return err
 		}
 		h.Pid = cmd.Process.Pid
-		go func() { _ = cmd.Wait() }() // reap it when Down ends it
-		start, err := startTime(h.Pid)
-		h.Start = start
+		var err error
+		h.Start, err = startTime(h.Pid) // there until it is reaped
+		go func() { _ = cmd.Wait() }()  // reaps it when Down ends it
 		return err
 	})
 	if err != nil {
@@ -99,15 +99,26 @@ func prepareMounts(hostsFile string) error {
 	return nil
 }
 
+// errGone says that a node's holder has ended, and its namespaces with it.
+var errGone = errors.New("enter node: its namespaces are gone; take the lab down and up again")
+
 // enter has the calling thread join the holder's namespaces.
 func (h holder) enter() error {
+	err := h.join()
+	if err != nil && !h.alive() {
+		return errGone
+	}
+	return err
+}
+
+func (h holder) join() error {
 	fd, err := unix.PidfdOpen(h.Pid, 0)
 	if err != nil {
 		return fmt.Errorf("enter node: %w", err)
 	}
 	defer func() { _ = unix.Close(fd) }()
-	if !h.alive() {
-		return errors.New("enter node: its namespaces are gone; take the lab down and up again")
+	if !h.alive() { // another process has the pid by now
+		return errGone
 	}
 	// A thread that shares its root and working directory cannot change mounts.
 	if err := unix.Unshare(unix.CLONE_FS); err != nil {
@@ -139,7 +150,11 @@ func (h holder) alive() bool {
 
 // openNet opens the holder's network namespace.
 func (h holder) openNet() (*os.File, error) {
-	return os.Open(filepath.Join("/proc", strconv.Itoa(h.Pid), "ns/net"))
+	f, err := os.Open(filepath.Join("/proc", strconv.Itoa(h.Pid), "ns/net"))
+	if err != nil && !h.alive() {
+		return nil, errGone
+	}
+	return f, err
 }
 
 func startTime(pid int) (uint64, error) {
