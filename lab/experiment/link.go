@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"skerry.dev/skerry/internal/nearest"
 	"skerry.dev/skerry/lab/impair"
@@ -101,27 +100,10 @@ func (m HopMap) String() string {
 	for _, h := range m.Hops {
 		text += " → " + string(h.To)
 		if !h.Link.IsZero() {
-			text += " [" + describe(h.Link) + "]"
+			text += " [" + h.Link.String() + "]"
 		}
 	}
 	return text
-}
-
-func describe(i impair.Impairment) string {
-	var parts []string
-	if i.Delay > 0 {
-		parts = append(parts, i.Delay.String())
-	}
-	if i.Jitter > 0 {
-		parts = append(parts, "±"+i.Jitter.String())
-	}
-	if i.Loss > 0 {
-		parts = append(parts, i.Loss.String())
-	}
-	if i.Rate > 0 {
-		parts = append(parts, i.Rate.String())
-	}
-	return strings.Join(parts, " ")
 }
 
 // links checks the ends, the directions and the impairment of every link.

@@ -57,9 +57,15 @@ func use(ctx context.Context, d time.Duration, size int) error {
 			memory[i] = 1
 		}
 	}
+	gone := ctx.Done()
 	var x uint64
-	for clock.Thread() < end && ctx.Err() == nil {
-		x = spin(x)
+	for clock.Thread() < end {
+		select {
+		case <-gone:
+			return nil
+		default:
+			x = spin(x)
+		}
 	}
 	return nil
 }

@@ -4,18 +4,23 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"log"
 	"net"
 	"net/http"
+	"sync"
+	"sync/atomic"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 const (
-	// headerTimeout bounds how long a client may take over a request's header.
-	headerTimeout = 30 * time.Second
 	// stopGrace is how long requests in flight may take after ctx ends.
 	stopGrace = 5 * time.Second
+	// connsMax bounds the connections of one server. Further ones wait in the
+	// kernel's accept queue.
+	connsMax = 10_000
+	// acceptRetry is the wait when the host is short of descriptors or memory.
+	acceptRetry = 10 * time.Millisecond
 )
 
 // Listen opens a TCP listener for Serve. Multipath TCP, which Go's listeners
@@ -26,31 +31,136 @@ func Listen(ctx context.Context, addr string) (net.Listener, error) {
 	return c.Listen(ctx, "tcp", addr)
 }
 
-// Serve answers HTTP/1.1 on l with h until ctx ends; then it takes no new
-// connection, lets requests in flight finish within 5 s and returns nil.
-// Idle connections are kept without limit, for a load may think for long.
+// Serve answers HTTP/1.0 and HTTP/1.1 on l with h until ctx ends; then it takes
+// no new connection, closes idle ones at once, lets requests in flight finish
+// within 5 s, closes what is left and returns nil. It closes l.
+//
+// It is made for the short handlers of this package (docs/adr/0011): an answer
+// is sent whole when its handler returns, so there is no Flush and no Hijack;
+// Content-Length is always set, Content-Type is the handler's to set, Date is
+// left out. The request's context ends with the connection. A client that goes
+// away is noticed only while a handler waits on that context's Done channel,
+// and only once the request's body has been read.
+//
+// There are no deadlines, for a load may think for long and a timer per request
+// costs time that would be measured: a slow client holds one goroutine and its
+// buffers, a dead one until TCP's keep-alive finds out.
 func Serve(ctx context.Context, l net.Listener, h http.Handler) error {
-	s := &http.Server{
-		Handler:           h,
-		ReadHeaderTimeout: headerTimeout,
-		// What net/http would log is the client's trouble, and the load's rows
-		// show it.
-		ErrorLog: log.New(io.Discard, "", 0),
-	}
-	stopped := make(chan error, 1)
-	release := context.AfterFunc(ctx, func() { stopped <- stop(s) })
-	err := s.Serve(l)
-	if release() || !errors.Is(err, http.ErrServerClosed) {
-		return fmt.Errorf("serve %s: %w", l.Addr(), err)
-	}
-	return <-stopped
+	return newServer(h).serve(ctx, l)
 }
 
-func stop(s *http.Server) error {
-	grace, cancel := context.WithTimeout(context.Background(), stopGrace)
-	defer cancel()
-	if err := s.Shutdown(grace); !errors.Is(err, context.DeadlineExceeded) {
-		return err
+// server is the connections of one listener.
+type server struct {
+	handler  http.Handler
+	grace    time.Duration
+	slots    chan struct{} // one per open connection
+	stopping atomic.Bool
+	running  sync.WaitGroup
+
+	mu    sync.Mutex
+	conns map[*conn]struct{}
+}
+
+func newServer(h http.Handler) *server {
+	return &server{
+		handler: h,
+		grace:   stopGrace,
+		slots:   make(chan struct{}, connsMax),
+		conns:   map[*conn]struct{}{},
 	}
-	return s.Close()
+}
+
+func (s *server) serve(ctx context.Context, l net.Listener) error {
+	release := context.AfterFunc(ctx, func() { _ = l.Close() })
+	// Requests in flight outlive ctx by the grace.
+	requests, cut := context.WithCancel(context.WithoutCancel(ctx))
+	defer cut()
+	err := s.accept(ctx, requests, l)
+	if release() {
+		_ = l.Close()
+	}
+	s.stop()
+	if ctx.Err() != nil {
+		return nil
+	}
+	return fmt.Errorf("serve %s: %w", l.Addr(), err)
+}
+
+// accept starts a goroutine per connection until l is closed or ctx ends.
+func (s *server) accept(ctx, requests context.Context, l net.Listener) error {
+	for {
+		select {
+		case s.slots <- struct{}{}:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		nc, err := l.Accept()
+		if err == nil {
+			s.start(requests, nc)
+			continue
+		}
+		<-s.slots
+		if !passes(err) {
+			return err
+		}
+		select {
+		case <-time.After(acceptRetry):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// passes reports whether accept may succeed later.
+func passes(err error) bool {
+	for _, e := range []error{unix.EMFILE, unix.ENFILE, unix.ENOBUFS, unix.ENOMEM} {
+		if errors.Is(err, e) {
+			return true
+		}
+	}
+	return false
+}
+
+func (s *server) start(requests context.Context, nc net.Conn) {
+	ctx, cancel := context.WithCancel(requests)
+	c := newConn(s, nc, cancel)
+	s.mu.Lock()
+	s.conns[c] = struct{}{}
+	s.mu.Unlock()
+	s.running.Go(func() {
+		defer s.forget(c)
+		c.serve(ctx)
+	})
+}
+
+func (s *server) forget(c *conn) {
+	s.mu.Lock()
+	delete(s.conns, c)
+	s.mu.Unlock()
+	<-s.slots
+}
+
+// stop runs after accept, so that there are no new connections. It does not
+// wait for a handler that ignores the end of its context.
+func (s *server) stop() {
+	s.stopping.Store(true)
+	s.each((*conn).closeIdle)
+	finished := make(chan struct{})
+	go func() {
+		s.running.Wait()
+		close(finished)
+	}()
+	select {
+	case <-finished:
+	case <-time.After(s.grace):
+		s.each(func(c *conn) { _ = c.net.Close() })
+	}
+}
+
+func (s *server) each(do func(*conn)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for c := range s.conns {
+		do(c)
+	}
 }

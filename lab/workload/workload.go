@@ -11,7 +11,8 @@
 //     that a balancer's thresholds trip.
 //
 // It measures nothing, keeps no state between requests and logs nothing. Start
-// at Handler; server.go serves one.
+// at Handler; server.go serves one, by connections of our own (conn.go, reply.go)
+// because the server's time is in every response time.
 package workload
 
 import (

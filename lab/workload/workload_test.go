@@ -9,7 +9,6 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -17,15 +16,40 @@ import (
 	"skerry.dev/skerry/internal/clock"
 )
 
-func serve(t *testing.T, name string) *httptest.Server {
+// site is a server under test.
+type site struct{ addr, URL string }
+
+func serve(t *testing.T, name string) site {
 	t.Helper()
 	h, err := Handler(name)
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := httptest.NewServer(h)
-	t.Cleanup(s.Close)
-	return s
+	return start(t, newServer(h))
+}
+
+// start runs s until the test ends.
+func start(t testing.TB, s *server) site {
+	t.Helper()
+	l, err := Listen(t.Context(), "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return startOn(t, s, l)
+}
+
+func startOn(t testing.TB, s *server, l net.Listener) site {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- s.serve(ctx, l) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+	return site{l.Addr().String(), "http://" + l.Addr().String()}
 }
 
 // do sends one request and reads the whole answer.
@@ -104,9 +128,9 @@ func TestSleepTakesAtLeastTheTimeAsked(t *testing.T) {
 		func() (*http.Response, []byte) { return do(t, http.MethodPost, s.URL, strings.NewReader("20.0\n")) },
 		func() (*http.Response, []byte) { return do(t, http.MethodGet, s.URL+"/?ms=20", nil) },
 	} {
-		start := clock.Mono()
+		begin := clock.Mono()
 		answer, _ := ask()
-		if took := time.Duration(clock.Mono() - start); took < 20*time.Millisecond || answer.StatusCode != http.StatusOK {
+		if took := time.Duration(clock.Mono() - begin); took < 20*time.Millisecond || answer.StatusCode != http.StatusOK {
 			t.Errorf("status %d after %s, want 200 after at least 20ms", answer.StatusCode, took)
 		}
 	}
@@ -114,11 +138,10 @@ func TestSleepTakesAtLeastTheTimeAsked(t *testing.T) {
 
 func TestSleepEndsWithItsClient(t *testing.T) {
 	done := make(chan struct{})
-	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	s := start(t, newServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		sleep(w, r)
 		close(done)
-	}))
-	defer s.Close()
+	})))
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, s.URL+"/?ms=3600000", nil)
@@ -141,21 +164,26 @@ func TestBurnUsesItsThreadsTime(t *testing.T) {
 	busy, stop := context.WithCancel(t.Context())
 	defer stop()
 	go func() { _ = use(busy, time.Second, 0) }()
-	start := clock.Mono()
+	begin := clock.Mono()
 	answer, _ := do(t, http.MethodGet, s.URL+"/?ms=30&mb=2", nil)
-	if took := time.Duration(clock.Mono() - start); took < 30*time.Millisecond || answer.StatusCode != http.StatusOK {
+	if took := time.Duration(clock.Mono() - begin); took < 30*time.Millisecond || answer.StatusCode != http.StatusOK {
 		t.Errorf("status %d after %s, want 200 after at least 30ms", answer.StatusCode, took)
 	}
 }
 
 func TestBurnEndsWithItsClient(t *testing.T) {
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
-	defer cancel()
-	start := clock.Mono()
-	if err := use(ctx, BurnMax, 0); err != nil {
-		t.Fatal(err)
-	}
-	if took := time.Duration(clock.Mono() - start); took > BurnMax/2 {
+	done := make(chan struct{})
+	s := start(t, newServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		burn(w, r)
+		close(done)
+	})))
+	c := dial(t, s)
+	begin := clock.Mono()
+	c.say("GET /?ms=60000 HTTP/1.1\r\nHost: x\r\n\r\n")
+	time.Sleep(10 * time.Millisecond)
+	c.Close()
+	<-done
+	if took := time.Duration(clock.Mono() - begin); took > BurnMax/2 {
 		t.Errorf("burned for %s after its client had gone", took)
 	}
 }
@@ -207,9 +235,9 @@ type zeros struct{}
 func (zeros) Read(p []byte) (int, error) { clear(p); return len(p), nil }
 
 // raw sends text, closes that direction and reads the answer.
-func raw(t *testing.T, s *httptest.Server, text string) string {
+func raw(t *testing.T, s site, text string) string {
 	t.Helper()
-	conn, err := net.Dial("tcp", s.Listener.Addr().String())
+	conn, err := net.Dial("tcp", s.addr)
 	if err != nil {
 		t.Fatal(err)
 	}
