@@ -148,7 +148,7 @@ func (s *session) request(ctx context.Context, connection string, n, threads int
 }
 
 // pace is the time from one ping to the next, however long one takes.
-const pace = 10 * time.Millisecond
+const pace = 2500 * time.Microsecond
 
 // pings returns round-trip times in ns.
 func (s *session) pings(ctx context.Context, n int) ([]float64, error) {

@@ -80,15 +80,15 @@ func (b *bench) agreement(ctx context.Context, s *session) error {
 type views struct{ ping, paced, kept, fresh, curlKept, curlFresh []float64 }
 
 func (s *session) inTurns(ctx context.Context, rtt time.Duration, rounds int) (v views, err error) {
-	const n = 40
+	const n, paced = 40, 400
 	threads := max(1, int(rtt/pace))
 	for range rounds {
 		for _, turn := range []struct {
 			into *[]float64
 			take func() ([]float64, error)
 		}{
-			{&v.ping, func() ([]float64, error) { return s.pings(ctx, n) }},
-			{&v.paced, func() ([]float64, error) { return s.request(ctx, load.Kept, n, threads, rtt) }},
+			{&v.ping, func() ([]float64, error) { return s.pings(ctx, paced) }},
+			{&v.paced, func() ([]float64, error) { return s.request(ctx, load.Kept, paced, threads, rtt) }},
 			{&v.kept, func() ([]float64, error) { return s.request(ctx, load.Kept, n, 1, 0) }},
 			{&v.curlKept, func() ([]float64, error) { return s.curl(ctx, load.Kept, n) }},
 			{&v.fresh, func() ([]float64, error) { return s.request(ctx, load.New, n, 1, 0) }},
