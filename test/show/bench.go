@@ -222,10 +222,7 @@ func (s *session) transfer(ctx context.Context, args ...string) (iperf, error) {
 	}
 	var result iperf
 	for range 200 { // until the server listens; a dial would end a server for one
-		var out string
-		out, err = s.output(ctx, append([]string{"iperf3", "-J", "-c", serviceHost, "-p", port}, args...)...)
-		if err == nil {
-			err = json.Unmarshal([]byte(out), &result)
+		if result, err = s.iperf(ctx, port, args...); err == nil {
 			break
 		}
 		if ctx.Err() != nil || !strings.Contains(err.Error(), "Connection refused") {
@@ -235,6 +232,20 @@ func (s *session) transfer(ctx context.Context, args ...string) (iperf, error) {
 	}
 	_, stopErr := server.Stop(0)
 	return result, errors.Join(err, stopErr)
+}
+
+func (s *session) iperf(ctx context.Context, port string, args ...string) (result iperf, err error) {
+	out, err := s.output(ctx, append([]string{"iperf3", "-J", "-c", serviceHost, "-p", port}, args...)...)
+	if err != nil {
+		return result, err
+	}
+	if err := json.Unmarshal([]byte(out), &result); err != nil {
+		return result, fmt.Errorf("read what iperf3 says: %w", err)
+	}
+	if result.Error != "" {
+		return result, fmt.Errorf("iperf3: %s", result.Error)
+	}
+	return result, nil
 }
 
 // oneWay times n packets from the client to the service, in ns.
