@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"skerry.dev/skerry/internal/cgroup"
+	"skerry.dev/skerry/lab/impair/emulator"
 	"skerry.dev/skerry/lab/impair/netem"
 	"skerry.dev/skerry/lab/impair/userspace"
 )
@@ -27,30 +28,38 @@ type Finding struct {
 // Probe tries each thing that a lab needs, for real, in namespaces that end
 // with it.
 func Probe() []Finding {
-	findings := []Finding{probeRoot(), probeNamespaces(), probeGroups()}
-	links := []struct {
-		what, found, remedy string
-		try                 func() error
-	}{
-		{"links: userspace", "NFQUEUE answers", "modprobe nfnetlink_queue nft_compat xt_NFQUEUE, or a kernel with CONFIG_NETFILTER_NETLINK_QUEUE", userspace.Probe},
-		{"links: netem", "sch_netem answers", "modprobe sch_netem, or use the userspace back end", netem.Probe},
+	findings := append([]Finding{probeRoot(), probeNamespaces(), probeGroups()}, probeLinks()...)
+	return append(findings, probeRealTime(), probeAwake(), probeBridge(), probeCores())
+}
+
+// probeLinks tries the back ends of links, of which a lab needs one.
+func probeLinks() []Finding {
+	user := Finding{
+		What: "links: userspace", Detail: "NFQUEUE answers",
+		Remedy: "modprobe nfnetlink_queue nft_compat xt_NFQUEUE, or a kernel with CONFIG_NETFILTER_NETLINK_QUEUE",
 	}
-	usable := false
-	for _, l := range links {
-		f := Finding{What: l.what, Here: true, Detail: l.found}
-		if err := inFreshNet(l.try); err != nil {
-			f.Here, f.Detail, f.Remedy = false, err.Error(), l.remedy
-			if errors.Is(err, unix.EPERM) {
-				f.Remedy = "run as root with CAP_NET_ADMIN and CAP_SYS_ADMIN"
-			}
-		}
-		usable = usable || f.Here
-		findings = append(findings, f)
+	kernel := Finding{
+		What: "links: netem", Detail: "sch_netem answers",
+		Remedy: "modprobe sch_netem, or use the userspace back end",
 	}
-	for i := range findings[len(findings)-len(links):] {
-		findings[len(findings)-len(links)+i].Needed = !usable
+	user.try(userspace.Probe)
+	kernel.try(netem.Probe)
+	user.Needed, kernel.Needed = !kernel.Here, !user.Here
+	return []Finding{user, kernel}
+}
+
+// try completes a finding of the network by trying it in a fresh namespace.
+func (f *Finding) try(probe func() error) {
+	err := inFreshNet(probe)
+	f.Here = err == nil
+	if f.Here {
+		f.Remedy = ""
+		return
 	}
-	return append(findings, probeRealTime(), probeBridge(), probeCores())
+	f.Detail = err.Error()
+	if errors.Is(err, unix.EPERM) {
+		f.Remedy = "run as root with CAP_NET_ADMIN and CAP_SYS_ADMIN"
+	}
 }
 
 func probeRoot() Finding {
@@ -96,6 +105,15 @@ func probeRealTime() Finding {
 	if err := inThread(userspace.BecomeFIFO); err != nil {
 		f.Here, f.Detail = false, err.Error()
 		f.Remedy = "allow it (CAP_SYS_NICE; rt_runtime of the control group): without it links are late more often"
+	}
+	return f
+}
+
+func probeAwake() Finding {
+	f := Finding{What: "awake CPUs", Here: true, Detail: "idle CPUs can be kept from sleeping while a lab is up"}
+	if err := emulator.ProbeAwake(); err != nil {
+		f.Here, f.Detail = false, err.Error()
+		f.Remedy = "a kernel with /dev/cpu_dma_latency, writable: without it links are later by the time that a CPU takes to wake up"
 	}
 	return f
 }

@@ -10,6 +10,15 @@ import (
 // as long as it is held open (Linux, Documentation/power/pm_qos_interface.rst).
 const latencyFile = "/dev/cpu_dma_latency"
 
+// ProbeAwake says whether idle CPUs can be kept awake.
+func ProbeAwake() error {
+	f, err := keepAwake()
+	if err != nil {
+		return err
+	}
+	return f.Close()
+}
+
 // keepAwake has idle CPUs poll in place of sleeping until the file is closed,
 // as cyclictest does. Waking a sleeping CPU takes tens of microseconds, and on
 // virtual machines hundreds: more than the error that a link may have.
