@@ -131,6 +131,14 @@ func (g Group) dirs() []string {
 	return dirs
 }
 
+// Exists says whether the group is there, or in v1 a part of it.
+func (g Group) Exists() bool {
+	return slices.ContainsFunc(g.dirs(), func(dir string) bool {
+		_, err := os.Stat(dir)
+		return err == nil
+	})
+}
+
 // Make creates the group and its ancestors; one that exists is kept.
 func (g Group) Make() error {
 	for _, dir := range g.dirs() {

@@ -97,6 +97,9 @@ func TestGroupHoldsAccountsAndEnds(t *testing.T) {
 	if err := g.Make(); err != nil {
 		t.Fatal(err)
 	}
+	if !g.Exists() {
+		t.Error("the group is not there after Make")
+	}
 	t.Cleanup(func() {
 		if err := errors.Join(parent.Kill(), parent.Remove()); err != nil {
 			t.Error(err)
@@ -132,6 +135,9 @@ func TestGroupHoldsAccountsAndEnds(t *testing.T) {
 	}
 	if err := parent.Remove(); err != nil {
 		t.Fatal(err)
+	}
+	if parent.Exists() {
+		t.Error("the group is there after Remove")
 	}
 	if names, err := parent.Children(); err != nil || len(names) != 0 {
 		t.Errorf("left: %v, %v", names, err)

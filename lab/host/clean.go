@@ -150,5 +150,14 @@ func cleanLab(ctx context.Context, tree cgroup.Tree, name string) (removed bool,
 		return false, l.unlock()
 	}
 	l = &Lab{state: state{Name: name}, group: tree.Group(groupRoot).Child(name), lock: lock}
+	if !l.left() {
+		return false, l.unlock() // its run went down while we looked
+	}
 	return true, l.Down()
+}
+
+// left says whether there is a state or a control group of the lab.
+func (l *Lab) left() bool {
+	_, err := os.Stat(l.Dir())
+	return err == nil || l.group.Exists()
 }
