@@ -149,15 +149,16 @@ func (g Group) Make() error {
 	if !g.tree.v2 {
 		return nil
 	}
-	for parent := filepath.Dir(g.path); ; parent = filepath.Dir(parent) {
-		control := filepath.Join(g.tree.cpu, parent, "cgroup.subtree_control")
+	// From the root down: a group can only pass on what its parent gives it.
+	parent := g.tree.memory
+	for _, name := range strings.Split(g.path, "/") {
+		control := filepath.Join(parent, "cgroup.subtree_control")
 		if err := os.WriteFile(control, []byte("+memory"), 0); err != nil {
 			return fmt.Errorf("account memory in control groups: %w", err)
 		}
-		if parent == "." {
-			return nil
-		}
+		parent = filepath.Join(parent, name)
 	}
+	return nil
 }
 
 // makeDir tries again while another process removes an ancestor that was empty.

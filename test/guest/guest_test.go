@@ -2,7 +2,8 @@
 // asked of them, on a kernel that surely has sch_netem: Debian's cloud kernel in
 // QEMU, whose only process is this test binary. Time in the guest counts
 // instructions, so that a busy host does not show. It says nothing about how
-// fast anything is. Start at TestGuest; the cases are in links_test.go.
+// fast anything is. It does the same for control groups of version 2. Start at
+// TestGuest; the cases are in links_test.go and groups_test.go.
 package guest_test
 
 import (
@@ -15,6 +16,9 @@ import (
 func inGuest() bool { return os.Getpid() == 1 }
 
 func TestMain(m *testing.M) {
+	if os.Getenv(busyEnv) != "" {
+		computeForever()
+	}
 	if !inGuest() {
 		os.Exit(m.Run())
 	}
@@ -32,6 +36,7 @@ func TestMain(m *testing.M) {
 func TestGuest(t *testing.T) {
 	if inGuest() {
 		testLinks(t)
+		t.Run("control groups", testGroups)
 		return
 	}
 	bootGuest(t)
