@@ -101,10 +101,11 @@ func writeInitramfs(file, kernel, init string) error {
 	if err != nil {
 		return err
 	}
-	for _, folder := range []string{"dev", "proc", "sys", "tmp", "lib", modulesFolder} {
+	for _, folder := range []string{"dev", "proc", "sys", "tmp", "run", "etc", "lib", modulesFolder} {
 		archive.add(folder, 0o040755, nil)
 	}
 	archive.add("init", 0o100755, program)
+	archive.add("etc/hosts", 0o100644, nil)
 	var names strings.Builder
 	for _, module := range order {
 		content, err := os.ReadFile(filepath.Join(kernel, "modules", module))

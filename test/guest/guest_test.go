@@ -2,8 +2,9 @@
 // asked of them, on a kernel that surely has sch_netem: Debian's cloud kernel in
 // QEMU, whose only process is this test binary. Time in the guest counts
 // instructions, so that a busy host does not show. It says nothing about how
-// fast anything is. It does the same for control groups of version 2. Start at
-// TestGuest; the cases are in links_test.go and groups_test.go.
+// fast anything is. It does the same for control groups of version 2 and a
+// whole lab. Start at TestGuest; the cases are in links_test.go, groups_test.go
+// and lab_test.go.
 package guest_test
 
 import (
@@ -20,6 +21,7 @@ func TestMain(m *testing.M) {
 		computeForever()
 	}
 	if !inGuest() {
+		actAsAgent(os.Args)
 		os.Exit(m.Run())
 	}
 	code := 1
@@ -37,6 +39,7 @@ func TestGuest(t *testing.T) {
 	if inGuest() {
 		testLinks(t)
 		t.Run("control groups", testGroups)
+		t.Run("lab", testLab)
 		return
 	}
 	bootGuest(t)
