@@ -283,5 +283,5 @@ func (b *body) settle() bool {
 		return false
 	}
 	_, err := io.CopyN(io.Discard, b, drainMax+1)
-	return err == io.EOF
+	return errors.Is(err, io.EOF)
 }
