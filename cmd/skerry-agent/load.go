@@ -19,7 +19,7 @@ func loadCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "load",
 		Short: "Drive a workload and record every request",
-		Long:  "Drive a workload in a closed loop and record every request as Parquet. stdout is a summary.",
+		Long:  "Drive a workload in a closed or an open loop and record every request as Parquet. stdout is a summary.",
 		Args:  none,
 		RunE:  func(c *cobra.Command, _ []string) error { return drive(c, spec, out) },
 	}

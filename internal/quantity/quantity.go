@@ -1,5 +1,5 @@
 // Package quantity holds the units that people write in Skerry's files and
-// flags: durations, sizes, rates and probabilities. Every type reads itself
+// flags: durations, sizes, rates, frequencies and probabilities. Every type reads itself
 // from text (encoding.TextUnmarshaler) and prints what it would read: no value
 // changes on the way through text. It does no arithmetic beyond conversion;
 // start reading at the Parse functions.
@@ -42,10 +42,11 @@ func (e *Error) Explain() (message, hint string) { return e.Message, e.Hint }
 // Patterns that the texts match, as ECMA 262 regular expressions for JSON
 // Schema. What matches and does not parse is out of range.
 const (
-	DurationPattern = `^(0|(([0-9]+\.?[0-9]*|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h))+)$`
-	SizePattern     = `^([0-9]+\.?[0-9]*|\.[0-9]+)(B|KB|MB|GB|KiB|MiB|GiB)$`
-	RatePattern     = `^([0-9]+\.?[0-9]*|\.[0-9]+)(bit|kbit|mbit|gbit)$`
-	FractionPattern = `^([0-9]+\.?[0-9]*|\.[0-9]+)%?$`
+	DurationPattern  = `^(0|(([0-9]+\.?[0-9]*|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h))+)$`
+	SizePattern      = `^([0-9]+\.?[0-9]*|\.[0-9]+)(B|KB|MB|GB|KiB|MiB|GiB)$`
+	RatePattern      = `^([0-9]+\.?[0-9]*|\.[0-9]+)(bit|kbit|mbit|gbit)$`
+	FrequencyPattern = `^([0-9]+\.?[0-9]*|\.[0-9]+)/s$`
+	FractionPattern  = `^([0-9]+\.?[0-9]*|\.[0-9]+)%?$`
 )
 
 // Duration is a time.Duration that reads "5ms", "1.25ms", "1m30s"; never negative.
@@ -57,6 +58,9 @@ type Size int64
 // Rate is bits per second that reads "100mbit", "1gbit", "500kbit", as tc(8)
 // writes them: decimal prefixes.
 type Rate int64
+
+// Frequency is events per second that reads "200/s" or "0.5/s"; never negative.
+type Frequency float64
 
 // Fraction is a probability in [0, 1] that reads "0.08%" or "0.0008".
 type Fraction float64
@@ -71,10 +75,11 @@ type unit struct {
 }
 
 const (
-	hintDuration = "write for example 5ms, 250us or 1m30s"
-	hintSize     = "write for example 60B, 100KB or 64KiB"
-	hintRate     = "write for example 100mbit or 1gbit"
-	hintFraction = "write for example 0.1% or 0.001"
+	hintDuration  = "write for example 5ms, 250us or 1m30s"
+	hintSize      = "write for example 60B, 100KB or 64KiB"
+	hintRate      = "write for example 100mbit or 1gbit"
+	hintFrequency = "write for example 200/s or 0.5/s"
+	hintFraction  = "write for example 0.1% or 0.001"
 )
 
 // ParseDuration reads a duration such as "5ms".
@@ -116,6 +121,22 @@ func ParseRate(s string) (Rate, error) {
 		return 0, wrong(ErrUnit, s, "is not a rate", hintRate)
 	}
 	return Rate(v), nil
+}
+
+// ParseFrequency reads events per second such as "200/s".
+func ParseFrequency(s string) (Frequency, error) {
+	text, ok := strings.CutSuffix(s, "/s")
+	if number, negative := strings.CutPrefix(text, "-"); ok && negative && isDecimal(number) {
+		return 0, wrong(ErrRange, s, "is negative", "a frequency is 0 or more")
+	}
+	if !ok || !isDecimal(text) {
+		return 0, wrong(ErrUnit, s, "is not a frequency", hintFrequency)
+	}
+	v, err := strconv.ParseFloat(text, 64)
+	if err != nil {
+		return 0, wrong(ErrRange, s, "is too large", hintFrequency)
+	}
+	return Frequency(v), nil
 }
 
 // ParseFraction reads a probability such as "0.08%".
@@ -222,6 +243,9 @@ func (s Size) String() string { return format(int64(s), sizeUnits) }
 // String prints the rate as it would be read.
 func (r Rate) String() string { return format(int64(r), rateUnits) }
 
+// String prints the frequency as it would be read, every digit of it.
+func (f Frequency) String() string { return strconv.FormatFloat(float64(f), 'f', -1, 64) + "/s" }
+
 // String prints the probability as a percentage, every digit of it.
 func (f Fraction) String() string {
 	// The point moves in the text: times 100 would round, and read back as
@@ -249,6 +273,9 @@ func (s *Size) UnmarshalText(b []byte) error { return set(s, ParseSize, b) }
 func (r *Rate) UnmarshalText(b []byte) error { return set(r, ParseRate, b) }
 
 // UnmarshalText implements encoding.TextUnmarshaler.
+func (f *Frequency) UnmarshalText(b []byte) error { return set(f, ParseFrequency, b) }
+
+// UnmarshalText implements encoding.TextUnmarshaler.
 func (f *Fraction) UnmarshalText(b []byte) error { return set(f, ParseFraction, b) }
 
 // MarshalText implements encoding.TextMarshaler.
@@ -259,6 +286,9 @@ func (s Size) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
 // MarshalText implements encoding.TextMarshaler.
 func (r Rate) MarshalText() ([]byte, error) { return []byte(r.String()), nil }
+
+// MarshalText implements encoding.TextMarshaler.
+func (f Frequency) MarshalText() ([]byte, error) { return []byte(f.String()), nil }
 
 // MarshalText implements encoding.TextMarshaler.
 func (f Fraction) MarshalText() ([]byte, error) { return []byte(f.String()), nil }
@@ -273,6 +303,9 @@ func (s *Size) Set(text string) error { return s.UnmarshalText([]byte(text)) }
 func (r *Rate) Set(s string) error { return r.UnmarshalText([]byte(s)) }
 
 // Set implements pflag.Value.
+func (f *Frequency) Set(s string) error { return f.UnmarshalText([]byte(s)) }
+
+// Set implements pflag.Value.
 func (f *Fraction) Set(s string) error { return f.UnmarshalText([]byte(s)) }
 
 // Type implements pflag.Value.
@@ -283,6 +316,9 @@ func (s *Size) Type() string { return "size" }
 
 // Type implements pflag.Value.
 func (r *Rate) Type() string { return "rate" }
+
+// Type implements pflag.Value.
+func (f *Frequency) Type() string { return "frequency" }
 
 // Type implements pflag.Value.
 func (f *Fraction) Type() string { return "percent" }

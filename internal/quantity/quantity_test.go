@@ -11,15 +11,16 @@ import (
 	"skerry.dev/skerry/internal/quantity"
 )
 
-// kinds are the four types by name: what reads them, what pattern they match.
+// kinds are the five types by name: what reads them, what pattern they match.
 var kinds = map[string]struct {
 	parse   func(string) (encoding.TextMarshaler, error)
 	pattern *regexp.Regexp
 }{
-	"duration": {reader(quantity.ParseDuration), regexp.MustCompile(quantity.DurationPattern)},
-	"size":     {reader(quantity.ParseSize), regexp.MustCompile(quantity.SizePattern)},
-	"rate":     {reader(quantity.ParseRate), regexp.MustCompile(quantity.RatePattern)},
-	"fraction": {reader(quantity.ParseFraction), regexp.MustCompile(quantity.FractionPattern)},
+	"duration":  {reader(quantity.ParseDuration), regexp.MustCompile(quantity.DurationPattern)},
+	"size":      {reader(quantity.ParseSize), regexp.MustCompile(quantity.SizePattern)},
+	"rate":      {reader(quantity.ParseRate), regexp.MustCompile(quantity.RatePattern)},
+	"frequency": {reader(quantity.ParseFrequency), regexp.MustCompile(quantity.FrequencyPattern)},
+	"fraction":  {reader(quantity.ParseFraction), regexp.MustCompile(quantity.FractionPattern)},
 }
 
 func reader[T encoding.TextMarshaler](parse func(string) (T, error)) func(string) (encoding.TextMarshaler, error) {
@@ -49,6 +50,10 @@ func TestReadAndPrint(t *testing.T) {
 		{"rate", "2.5gbit", "2500mbit"},
 		{"rate", "500kbit", "500kbit"},
 		{"rate", "7bit", "7bit"},
+		{"frequency", "200/s", "200/s"},
+		{"frequency", "0.50/s", "0.5/s"},
+		{"frequency", "1000000/s", "1000000/s"},
+		{"frequency", "0/s", "0/s"},
 		{"fraction", "0.08%", "0.08%"},
 		{"fraction", "0.0008", "0.08%"},
 		{"fraction", "7%", "7%"},
@@ -110,6 +115,11 @@ func TestRefuse(t *testing.T) {
 		{"rate", "1g", quantity.ErrUnit, `"1g" is not a rate; write for example 100mbit or 1gbit`},
 		{"rate", "1Gbit", quantity.ErrUnit, "not a rate"},
 		{"rate", "0.1bit", quantity.ErrRange, "less than one bit"},
+		{"frequency", "200", quantity.ErrUnit, `"200" is not a frequency; write for example 200/s or 0.5/s`},
+		{"frequency", "200 /s", quantity.ErrUnit, "not a frequency"},
+		{"frequency", "1e3/s", quantity.ErrUnit, "not a frequency"},
+		{"frequency", "-1/s", quantity.ErrRange, `"-1/s" is negative; a frequency is 0 or more`},
+		{"frequency", strings.Repeat("9", 400) + "/s", quantity.ErrRange, "too large"},
 		{"fraction", "200%", quantity.ErrRange, `"200%" is more than 100%; a probability lies in 0% to 100%`},
 		{"fraction", "2", quantity.ErrRange, "more than 100%"},
 		{"fraction", "-1%", quantity.ErrRange, "negative"},
@@ -146,7 +156,7 @@ func TestFlagKeepsItsValueWhenRefused(t *testing.T) {
 func FuzzQuantity(f *testing.F) {
 	for _, s := range []string{
 		"5ms", "1.25ms", "1m30s", "0", "-5ms", "3000000h", "9.5µs", "1h.5s", "60B", "100KB", "64KiB", "1.1GiB",
-		"9007199254740993B", "1gbit", "0.4bit", "0.08%", "0.0008", "100%", "7.1%", "1e-3%", "NaN%", "0x1p4B", "٣ms",
+		"9007199254740993B", "1gbit", "0.4bit", "200/s", ".5/s", "0.08%", "0.0008", "100%", "7.1%", "1e-3%", "NaN%", "0x1p4B", "٣ms",
 	} {
 		f.Add(s)
 	}

@@ -33,6 +33,9 @@ func (e *Experiment) Estimate(c Cell) time.Duration {
 	request := trips*seconds(there.Delay+back.Delay) + seconds(c.Time) + seconds(c.Think) +
 		float64(c.Threads)*(serialise(c.Size, there.Rate)+serialise(answer, back.Rate))
 	total := request*float64(c.Iterations+c.Warmup) + seconds(c.Ramp) + setUp.Seconds()
+	if c.Rate > 0 {
+		total = seconds(c.Duration) + request + setUp.Seconds() // arrivals do not wait for answers
+	}
 	if total >= float64(math.MaxInt64)/1e9 {
 		return math.MaxInt64
 	}

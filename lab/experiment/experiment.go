@@ -73,12 +73,20 @@ type Workload struct {
 	Memory quantity.Size `yaml:"memory,omitempty" json:"memory,omitempty"`
 }
 
-// Load drives a workload in a closed loop over HTTP/1.1. Every list is a factor.
+// Load drives a workload over HTTP/1.1, in a closed loop with iterations or in
+// an open one with rate and duration. Every list is a factor.
 type Load struct {
-	// Threads that request at the same time, 1 to 1024; 1 by default.
+	// Threads that request at the same time, 1 to 1024; 1 by default. In an open
+	// loop they bound the requests in flight.
 	Threads List[int] `yaml:"threads,omitempty" json:"threads,omitempty"`
 	// Iterations: requests per thread that count.
-	Iterations int `yaml:"iterations" json:"iterations" jsonschema:"minimum=1,maximum=10000000"`
+	Iterations int `yaml:"iterations,omitempty" json:"iterations,omitempty" jsonschema:"minimum=1,maximum=10000000"`
+	// Rate at which requests are due, answered or not: an open loop.
+	Rate List[quantity.Frequency] `yaml:"rate,omitempty" json:"rate,omitempty"`
+	// Arrivals of an open loop: constant (default) or poisson.
+	Arrivals string `yaml:"arrivals,omitempty" json:"arrivals,omitempty" jsonschema:"enum=constant,enum=poisson"`
+	// Duration of an open loop, from its start to its last arrival.
+	Duration quantity.Duration `yaml:"duration,omitempty" json:"duration,omitempty"`
 	// Warmup requests per thread that are recorded but marked as warm-up.
 	Warmup int `yaml:"warmup,omitempty" json:"warmup,omitempty" jsonschema:"minimum=0,maximum=10000000"`
 	// Think is the time between an answer and the next request of a thread.
@@ -112,6 +120,14 @@ type List[T any] []T
 // OneOrMany marks the list for internal/strict.
 func (List[T]) OneOrMany() {}
 
+// OpenLoop is when the requests of a cell are due, answered or not. A Rate above
+// 0 makes the loop open: Arrivals and Duration are set, Iterations is 0.
+type OpenLoop struct {
+	Rate     quantity.Frequency `json:"rate,omitempty"`
+	Arrivals string             `json:"arrivals,omitempty"`
+	Duration quantity.Duration  `json:"duration,omitempty"`
+}
+
 // Cell is one combination of factors: what one repetition runs.
 type Cell struct {
 	Scenario Scenario `json:"scenario"`
@@ -130,4 +146,5 @@ type Cell struct {
 	Ramp       quantity.Duration `json:"ramp,omitempty"`
 	Connection string            `json:"connection"`
 	Timeout    quantity.Duration `json:"timeout"`
+	OpenLoop
 }

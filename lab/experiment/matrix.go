@@ -24,9 +24,12 @@ const (
 
 // Cells expands the matrix of an experiment that Read returned, in the order of
 // the file: scenarios, systems, workloads with their sizes and times, threads,
-// think, connection; the last varies fastest.
+// think, rate, connection; the last varies fastest.
 func (e *Experiment) Cells() []Cell {
 	cells := []Cell{{Iterations: e.Load.Iterations, Warmup: e.Load.Warmup, Ramp: e.Load.Ramp, Timeout: e.Load.timeout()}}
+	if e.Load.open() {
+		cells[0].Arrivals, cells[0].Duration = cmp.Or(e.Load.Arrivals, ArrivalsConstant), e.Load.Duration
+	}
 	cells = cross(cells, e.Scenarios, func(c *Cell, s Scenario) { c.Scenario = s })
 	cells = cross(cells, e.Systems, func(c *Cell, s string) { c.System = s })
 	cells = cross(cells, e.served(), func(c *Cell, s Cell) {
@@ -34,6 +37,7 @@ func (e *Experiment) Cells() []Cell {
 	})
 	cells = cross(cells, or(e.Load.Threads, 1), func(c *Cell, n int) { c.Threads = n })
 	cells = cross(cells, or(e.Load.Think, 0), func(c *Cell, d quantity.Duration) { c.Think = d })
+	cells = cross(cells, or(e.Load.Rate, 0), func(c *Cell, f quantity.Frequency) { c.Rate = f })
 	return cross(cells, or(e.Load.Connection, ConnectionKept), func(c *Cell, kind string) { c.Connection = kind })
 }
 
@@ -82,6 +86,7 @@ func (c *checker) matrix() {
 		{"systems", len(e.Systems)},
 		{"load.threads", len(or(e.Load.Threads, 1))},
 		{"load.think", len(or(e.Load.Think, 0))},
+		{"load.rate", len(or(e.Load.Rate, 0))},
 		{"load.connection", len(or(e.Load.Connection, ""))},
 	}
 	served, lists := c.served()
@@ -173,6 +178,9 @@ func (c Cell) String() string {
 	parts = append(parts, threads)
 	if c.Think > 0 {
 		parts = append(parts, "think "+c.Think.String())
+	}
+	if c.Rate > 0 {
+		parts = append(parts, c.Rate.String()+" "+c.Arrivals)
 	}
 	return strings.Join(append(parts, c.Connection), " ")
 }

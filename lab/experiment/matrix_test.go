@@ -182,3 +182,23 @@ func TestCoreBudget(t *testing.T) {
 		t.Errorf("got error %v, want %s", err, want)
 	}
 }
+
+// A rate is a level of the matrix, and its cells have names and lengths of their own.
+func TestOpenLoopCells(t *testing.T) {
+	e := &experiment.Experiment{
+		Scenarios: []experiment.Scenario{{Name: "plain"}}, Systems: []string{"direct"}, Workloads: []experiment.Workload{{Name: "hello-world"}},
+		Load: experiment.Load{Rate: experiment.List[quantity.Frequency]{200, 0.5}, Duration: quantity.Duration(10 * time.Second)},
+	}
+	cells := e.Cells()
+	if len(cells) != 2 || cells[0].ID() == cells[1].ID() {
+		t.Fatalf("cells %v, want two that differ", cells)
+	}
+	for i, want := range []string{"plain/direct/hello-world 1 thread 200/s constant kept", "plain/direct/hello-world 1 thread 0.5/s constant kept"} {
+		if got := cells[i].String(); got != want {
+			t.Errorf("cell %d is %q, want %q", i, got, want)
+		}
+		if got, want := e.Estimate(cells[i]), 10*time.Second; got < want || got > want+time.Second {
+			t.Errorf("cell %d takes %s, want %s and its set-up", i, got, want)
+		}
+	}
+}

@@ -19,6 +19,8 @@ const (
 	threadsMax     = 1024
 	iterationsMax  = 10_000_000
 	repetitionsMax = 1000
+	rateMax        = 1e6        // requests a second
+	arrivalsMax    = 1e7        // of an open loop, on average
 	requestsMax    = 20_000_000 // of one repetition: one file of samples
 	sizeMax        = quantity.Size(64 << 20)
 	memoryMax      = quantity.Size(4e9)
@@ -35,6 +37,14 @@ const (
 	ConnectionKept = "kept"
 	// ConnectionNew opens one per request.
 	ConnectionNew = "new"
+)
+
+// Arrivals says how the requests of an open loop come.
+const (
+	// ArrivalsConstant is evenly. The default.
+	ArrivalsConstant = "constant"
+	// ArrivalsPoisson is at random, each independent of the others.
+	ArrivalsPoisson = "poisson"
 )
 
 // MetricErrors is the metric that is a share of requests; all others are times.

@@ -76,6 +76,8 @@ func mapType(t reflect.Type) *jsonschema.Schema {
 		return text(quantity.SizePattern, "100KB", "64KiB")
 	case reflect.TypeFor[quantity.Rate]():
 		return text(quantity.RatePattern, "100mbit", "1gbit")
+	case reflect.TypeFor[quantity.Frequency]():
+		return text(quantity.FrequencyPattern, "200/s")
 	case reflect.TypeFor[quantity.Fraction]():
 		return oneOf(text(quantity.FractionPattern, "0.08%"), &jsonschema.Schema{Type: "number", Minimum: "0", Maximum: "1"})
 	case reflect.TypeFor[topology.Ref]():

@@ -114,7 +114,11 @@ func (l Load) timeout() quantity.Duration {
 func (c *checker) load() {
 	l := c.e.Load
 	within(c, "load.threads", l.Threads, 1, threadsMax)
-	within(c, "load.iterations", []int{l.Iterations}, 1, iterationsMax)
+	if l.open() {
+		c.openLoop()
+	} else {
+		c.closedLoop()
+	}
 	within(c, "load.warmup", []int{l.Warmup}, 0, iterationsMax)
 	within(c, "load.think", l.Think, 0, timeMax)
 	within(c, "load.ramp", []quantity.Duration{l.Ramp}, 0, timeMax)
@@ -125,6 +129,51 @@ func (c *checker) load() {
 		}
 		return "write kept or new"
 	})
+}
+
+// open reports a load that names any key of an open loop's own.
+func (l Load) open() bool { return l.Rate != nil || l.Duration != 0 || l.Arrivals != "" }
+
+// openLoop checks what an open loop needs, and refuses what only a closed one has.
+func (c *checker) openLoop() {
+	l := c.e.Load
+	for _, key := range []struct {
+		name  string
+		given bool
+	}{{"iterations", l.Iterations != 0}, {"warmup", l.Warmup != 0}, {"think", l.Think != nil}, {"ramp", l.Ramp != 0}} {
+		if key.given {
+			c.add("load."+key.name, "remove it, or remove rate, arrivals and duration", "an open loop takes no %s", key.name)
+		}
+	}
+	if l.Rate == nil {
+		c.add("load", "add rate: 200/s, or a list of rates", "an open loop needs a rate")
+	}
+	if l.Duration == 0 {
+		c.add("load", "add duration: 10s", "an open loop needs a duration")
+	}
+	if a := l.Arrivals; a != "" && a != ArrivalsConstant && a != ArrivalsPoisson {
+		c.add("load.arrivals", "write constant or poisson", "%s is not possible here", show(a))
+	}
+	within(c, "load.duration", []quantity.Duration{l.Duration}, 0, timeMax)
+	values(c, "load.rate", l.Rate, func(f quantity.Frequency) string {
+		requests := float64(f) * seconds(l.Duration)
+		switch {
+		case f <= 0 || f > rateMax:
+			return fmt.Sprintf("write a rate above 0/s, up to %v", quantity.Frequency(rateMax))
+		case l.Duration > 0 && (requests < 1 || requests > arrivalsMax):
+			return fmt.Sprintf("rate times duration is %.3g requests, at least 1 and at most %d fit a repetition", requests, int(arrivalsMax))
+		}
+		return ""
+	})
+}
+
+func (c *checker) closedLoop() {
+	l := c.e.Load
+	if l.Iterations == 0 {
+		c.add("load", "add iterations: 1000, or rate: 200/s and duration: 10s", "it says neither how many requests nor how often")
+	} else {
+		within(c, "load.iterations", []int{l.Iterations}, 1, iterationsMax)
+	}
 	for i, threads := range l.Threads {
 		requests := int64(threads) * (int64(l.Iterations) + int64(l.Warmup))
 		if threads >= 1 && threads <= threadsMax && requests > requestsMax {

@@ -32,7 +32,7 @@ func benchmarkEcho(b *testing.B, size quantity.Size) {
 	defer theirs.CloseIdleConnections()
 	var oursNs, theirsNs int64
 	for b.Loop() {
-		row := ours.request(b.Context())
+		row := ours.request(b.Context(), 0)
 		if row.Error != "" {
 			b.Fatal(row.Error)
 		}

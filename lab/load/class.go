@@ -21,6 +21,8 @@ const (
 	classWrongBody   = "wrong body"
 	classMalformed   = "malformed answer"
 	classTrailing    = "bytes after answer"
+	// classMissed is a request of an open loop that was never begun.
+	classMissed = "missed"
 	// The next two are this machine's own limits, not the system's.
 	classPorts = "out of ports"
 	classFiles = "out of files"

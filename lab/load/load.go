@@ -1,11 +1,11 @@
-// Package load drives a workload over HTTP/1.1 in a closed loop and records
-// every request: it is the lab's stop-watch. A thread of the loop is one
+// Package load drives a workload over HTTP/1.1 in a closed or an open loop and
+// records every request: it is the lab's stop-watch. A thread of either is one
 // goroutine that owns one connection and does everything itself, with no other
 // client library between the clock and the socket.
 //
 // It does not pipeline, retry, follow redirects, speak TLS or HTTP/2, or draw
 // conclusions; a failed request is a row that says why. Start at Run, then
-// thread.go; oneway/ is the load for timed packets.
+// thread.go and open.go; oneway/ is the load for timed packets.
 package load
 
 import (
@@ -26,8 +26,8 @@ var ErrNoAnswer = errors.New("no answer")
 // first is answered. A load of fewer requests may fail them all but one.
 const failuresMax = 20
 
-// Run drives the load to its end and returns a row per request, by thread and
-// within a thread in order. A request that fails does not end the load, unless
+// Run drives the load to its end and returns a row per request: by thread and
+// within a thread in order, of an open loop in the order in which they were due. A request that fails does not end the load, unless
 // nothing has ever been answered: then the error is ErrNoAnswer. When ctx ends
 // the requests in flight are dropped and the error is ctx's cause, by default
 // context.Canceled; rows that were complete are returned beside any error.
@@ -40,6 +40,9 @@ func Run(ctx context.Context, s Spec) ([]sample.Request, error) {
 	defer stop(nil)
 	first := &opening{plan: p, stop: stop}
 
+	if p.open() {
+		return openLoop(ctx, p, first), context.Cause(ctx)
+	}
 	rows := make([]sample.Request, p.total())
 	done := make([]int, p.threads())
 	var all sync.WaitGroup
@@ -83,7 +86,7 @@ func (o *opening) note(class string) {
 		o.answered.Store(true)
 		return
 	}
-	if n := min(failuresMax, o.plan.total()); o.failures.Add(1) == int64(n) {
+	if n := min(failuresMax, o.plan.requests()); o.failures.Add(1) == int64(n) {
 		o.stop(fmt.Errorf("%w from %s: the first %d requests failed, the last with %q", ErrNoAnswer, o.plan.Target, n, class))
 	}
 }

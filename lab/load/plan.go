@@ -26,6 +26,16 @@ type plan struct {
 	want []byte
 	// wantLen is the expected length of the body, -1 where any will do.
 	wantLen int
+	// arrivals of an open loop: ns from its start at which each request is due.
+	arrivals []int64
+}
+
+// requests is how many the load makes.
+func (p *plan) requests() int {
+	if p.open() {
+		return len(p.arrivals)
+	}
+	return p.total()
 }
 
 func newPlan(ctx context.Context, s Spec) (*plan, error) {
@@ -50,6 +60,9 @@ func newPlan(ctx context.Context, s Spec) (*plan, error) {
 		method, body = http.MethodPost, []byte(decimal(float64(s.Time)/1e6))
 	case workload.Burn:
 		path = "/?ms=" + decimal(float64(s.Time)/1e6) + "&mb=" + decimal(float64(s.Memory)/1e6)
+	}
+	if p.open() {
+		p.arrivals = arrivals(s)
 	}
 	p.request = p.format(method, path, body)
 	return p, nil

@@ -24,14 +24,35 @@ const (
 	New = "new"
 )
 
+// How the requests of an open loop arrive.
+const (
+	// Constant is one every 1/rate, the first at once.
+	Constant = "constant"
+	// Poisson has independent, exponential times between arrivals.
+	Poisson = "poisson"
+)
+
 // Bounds of a load.
 const (
 	samplesMax     = 2e7
 	threadsMax     = 10_000
+	rateMax        = 1e6     // requests a second
+	arrivalsMax    = 1e7     // on average: Poisson arrivals stay below samplesMax
 	buffersMax     = 2 << 30 // bytes, all threads together
 	specMax        = 1 << 20 // bytes of JSON
 	timeoutDefault = quantity.Duration(30 * time.Second)
 )
+
+// OpenLoop says when requests are due, answered or not.
+type OpenLoop struct {
+	// Rate at which requests are due makes the loop open: Threads then bounds
+	// the requests in flight, and Iterations, Warmup, Think and Ramp stay 0.
+	Rate quantity.Frequency `json:"rate,omitempty"`
+	// Arrivals are Constant (also where empty) or Poisson.
+	Arrivals string `json:"arrivals,omitempty"`
+	// Duration from the start to the last arrival.
+	Duration quantity.Duration `json:"duration,omitempty"`
+}
 
 // Spec says what to request, how often and in which way.
 type Spec struct {
@@ -47,8 +68,8 @@ type Spec struct {
 	Memory quantity.Size `json:"memory,omitempty"`
 	// Threads that request at the same time; 0 is 1.
 	Threads int `json:"threads,omitempty"`
-	// Iterations are the requests per thread that count.
-	Iterations int `json:"iterations"`
+	// Iterations are the requests per thread that count, in a closed loop.
+	Iterations int `json:"iterations,omitempty"`
 	// Warmup requests per thread come first, on the same connections.
 	Warmup int `json:"warmup,omitempty"`
 	// Think time of a thread between an answer and its next request.
@@ -59,8 +80,9 @@ type Spec struct {
 	Timeout quantity.Duration `json:"timeout,omitempty"`
 	// Connection is Kept (also where empty) or New.
 	Connection string `json:"connection,omitempty"`
-	// Seed of the body's random bytes.
+	// Seed of the body's random bytes and of Poisson arrivals.
 	Seed uint64 `json:"seed,omitempty"`
+	OpenLoop
 }
 
 // ReadSpec reads one Spec as JSON and checks it. Unknown keys are errors.
@@ -79,7 +101,11 @@ func ReadSpec(r io.Reader) (Spec, error) {
 
 // Check says what is wrong with the spec; the error is ErrSpec.
 func (s Spec) Check() error {
-	for _, err := range []error{s.checkWorkload(), s.checkLoop()} {
+	loop := s.checkClosed
+	if s.open() {
+		loop = s.checkOpen
+	}
+	for _, err := range []error{s.checkWorkload(), loop(), s.checkConnections()} {
 		if err != nil {
 			return fmt.Errorf("%w: %w", ErrSpec, err)
 		}
@@ -110,26 +136,55 @@ func (s Spec) checkWorkload() error {
 	return nil
 }
 
-func (s Spec) checkLoop() error {
+func (s Spec) checkClosed() error {
 	switch {
-	case s.Threads < 0 || s.Threads > threadsMax:
-		return fmt.Errorf("%d threads lie outside 1 to %d", s.Threads, threadsMax)
+	case s.Arrivals != "":
+		return fmt.Errorf("arrivals %q: only a load with a rate has them", s.Arrivals)
 	case s.Iterations < 1 || s.Iterations > samplesMax:
 		return fmt.Errorf("%d iterations lie outside 1 to %d", s.Iterations, int(samplesMax))
 	case s.Warmup < 0 || s.Warmup > samplesMax:
 		return fmt.Errorf("warmup %d lies outside 0 to %d", s.Warmup, int(samplesMax))
-	case s.total() > samplesMax:
+	case s.Threads <= threadsMax && s.total() > samplesMax:
 		return fmt.Errorf("%d requests are over the bound of %d", s.total(), int(samplesMax))
+	case s.Think < 0 || s.Ramp < 0:
+		return fmt.Errorf("think %s and ramp %s cannot be negative", s.Think, s.Ramp)
+	}
+	return nil
+}
+
+func (s Spec) checkOpen() error {
+	arrivals := float64(s.Rate) * s.Duration.Std().Seconds()
+	switch {
+	case s.Iterations != 0 || s.Warmup != 0 || s.Think != 0 || s.Ramp != 0:
+		return errors.New("a load with a rate takes no iterations, warmup, think or ramp")
+	case !(s.Rate > 0 && s.Rate <= rateMax):
+		return fmt.Errorf("rate %s lies outside 0/s (excluded) to %s", s.Rate, quantity.Frequency(rateMax))
+	case s.Duration <= 0:
+		return fmt.Errorf("a load with a rate needs a duration above 0s, not %s", s.Duration)
+	case arrivals < 1 || arrivals > arrivalsMax:
+		return fmt.Errorf("%s for %s: %.3g requests lie outside 1 to %d", s.Rate, s.Duration, arrivals, int(arrivalsMax))
+	case s.Arrivals != "" && s.Arrivals != Constant && s.Arrivals != Poisson:
+		return fmt.Errorf("arrivals %q are neither %s nor %s", s.Arrivals, Constant, Poisson)
+	}
+	return nil
+}
+
+func (s Spec) checkConnections() error {
+	switch {
+	case s.Threads < 0 || s.Threads > threadsMax:
+		return fmt.Errorf("%d threads lie outside 1 to %d", s.Threads, threadsMax)
 	case int64(s.threads())*int64(s.Size) > buffersMax:
 		return fmt.Errorf("%d threads of %s need more than %s of buffers", s.threads(), s.Size, quantity.Size(buffersMax))
-	case s.Think < 0 || s.Ramp < 0 || s.Timeout < 0:
-		return fmt.Errorf("think %s, ramp %s and timeout %s cannot be negative", s.Think, s.Ramp, s.Timeout)
+	case s.Timeout < 0:
+		return fmt.Errorf("timeout %s is negative", s.Timeout)
 	case s.Connection != "" && s.Connection != Kept && s.Connection != New:
 		return fmt.Errorf("connection %q is neither %s nor %s", s.Connection, Kept, New)
 	}
 	return nil
 }
 
+// open reports an open loop; a rate of 0 with a duration is a mistake in one.
+func (s Spec) open() bool     { return s.Rate != 0 || s.Duration != 0 }
 func (s Spec) threads() int   { return max(s.Threads, 1) }
 func (s Spec) perThread() int { return s.Iterations + s.Warmup }
 func (s Spec) total() int     { return s.threads() * s.perThread() }

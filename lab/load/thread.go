@@ -52,7 +52,7 @@ func (t *thread) loop(ctx context.Context, rows []sample.Request) int {
 		if i > 0 && !wait(ctx, t.pause(rows[i-1])) {
 			return i
 		}
-		row := t.request(ctx)
+		row := t.request(ctx, 0)
 		// The end of ctx closes the connection; what that breaks is no finding.
 		if row.Error != "" && ctx.Err() != nil {
 			return i
@@ -71,12 +71,15 @@ func (t *thread) pause(last sample.Request) time.Duration {
 	return t.plan.Think.Std()
 }
 
-// request does one request and leaves the link open only if the next one may
-// use it.
-func (t *thread) request(ctx context.Context) sample.Request {
+// request does one request that was due at a time of CLOCK_MONOTONIC, 0 for
+// now, and leaves the link open only if the next one may use it.
+func (t *thread) request(ctx context.Context, due int64) sample.Request {
 	deadline := time.Now().Add(t.plan.timeout())
 	err := t.link.extend(deadline)
-	row := sample.Request{Thread: t.number, ScheduledNs: clock.Mono()}
+	if due == 0 {
+		due = clock.Mono()
+	}
+	row := sample.Request{Thread: t.number, ScheduledNs: due}
 	if err == nil {
 		err = t.link.ready(ctx, t.plan.address, deadline)
 	}

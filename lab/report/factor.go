@@ -32,14 +32,31 @@ func conditions() []factor {
 		{"time", func(c experiment.Cell) string { return unlessZero(c.Time) }},
 		{"memory", func(c experiment.Cell) string { return unlessZero(c.Memory) }},
 		{"threads", func(c experiment.Cell) string { return strconv.Itoa(c.Threads) }},
-		{"think", func(c experiment.Cell) string { return c.Think.String() }},
+		{"think", func(c experiment.Cell) string { return unlessOpen(c, c.Think.String()) }},
 		{"ramp", func(c experiment.Cell) string { return unlessZero(c.Ramp) }},
 		{"connection", func(c experiment.Cell) string { return c.Connection }},
-		{"iterations", func(c experiment.Cell) string { return strconv.Itoa(c.Iterations) }},
-		{"warmup", func(c experiment.Cell) string { return strconv.Itoa(c.Warmup) }},
+		{"rate", func(c experiment.Cell) string { return unlessClosed(c, c.Rate.String()) }},
+		{"arrivals", func(c experiment.Cell) string { return c.Arrivals }},
+		{"duration", func(c experiment.Cell) string { return unlessZero(c.Duration) }},
+		{"iterations", func(c experiment.Cell) string { return unlessOpen(c, strconv.Itoa(c.Iterations)) }},
+		{"warmup", func(c experiment.Cell) string { return unlessOpen(c, strconv.Itoa(c.Warmup)) }},
 		{"timeout", func(c experiment.Cell) string { return unlessZero(c.Timeout) }},
 		{"unit", func(c experiment.Cell) string { return string(unitOf(c.Scenario)) }},
 	}
+}
+
+func unlessClosed(c experiment.Cell, level string) string {
+	if c.Rate == 0 {
+		return ""
+	}
+	return level
+}
+
+func unlessOpen(c experiment.Cell, level string) string {
+	if c.Rate > 0 {
+		return ""
+	}
+	return level
 }
 
 func unlessZero[T interface {

@@ -77,8 +77,16 @@ type condition struct {
 	ThinkMs     float64     `json:"think_ms"`
 	Connection  string      `json:"connection"`
 	Iterations  int         `json:"iterations"`
-	Warmup      int         `json:"warmup"`
-	TimeoutMs   float64     `json:"timeout_ms,omitempty"`
+	openLoop
+	Warmup    int     `json:"warmup"`
+	TimeoutMs float64 `json:"timeout_ms,omitempty"`
+}
+
+// openLoop is empty for a closed loop.
+type openLoop struct {
+	Rate       string  `json:"rate,omitempty"`
+	Arrivals   string  `json:"arrivals,omitempty"`
+	DurationMs float64 `json:"duration_ms,omitempty"`
 }
 
 type times struct {
@@ -160,7 +168,8 @@ func conditionOf(c experiment.Cell) condition {
 		Scenario: c.Scenario.Name, Unit: unitOf(c.Scenario), System: c.System, Workload: c.Workload,
 		SizeBytes: int64(c.Size), TimeMs: inMs(c.Time.Std()), MemoryBytes: int64(c.Memory),
 		Threads: c.Threads, ThinkMs: inMs(c.Think.Std()), Connection: c.Connection,
-		Iterations: c.Iterations, Warmup: c.Warmup, TimeoutMs: inMs(c.Timeout.Std()),
+		Iterations: c.Iterations, openLoop: openLoop{Rate: unlessClosed(c, c.Rate.String()), Arrivals: c.Arrivals, DurationMs: inMs(c.Duration.Std())},
+		Warmup: c.Warmup, TimeoutMs: inMs(c.Timeout.Std()),
 	}
 }
 

@@ -229,7 +229,10 @@ func (r *runner) drive(ctx context.Context, turn Turn, address, dir string) (hos
 	spec, err := json.Marshal(load.Spec{
 		Target: address, Workload: c.Workload, Size: c.Size, Time: c.Time, Memory: c.Memory,
 		Threads: c.Threads, Iterations: c.Iterations, Warmup: c.Warmup,
-		Think: c.Think, Ramp: c.Ramp, Timeout: c.Timeout, Connection: c.Connection, Seed: r.Seed,
+		OpenLoop: load.OpenLoop(c.OpenLoop),
+		Think:    c.Think, Ramp: c.Ramp, Timeout: c.Timeout, Connection: c.Connection,
+		// Repetitions differ in their Poisson arrivals; the cells of one share them.
+		Seed: r.Seed + uint64(turn.Repetition),
 	})
 	if err != nil {
 		return host.Use{}, fmt.Errorf("describe load: %w", err)

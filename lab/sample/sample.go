@@ -5,7 +5,7 @@ package sample
 // Request is one HTTP request as the load saw it. Times are nanoseconds of
 // CLOCK_MONOTONIC on this machine; 0 means that it did not come to that.
 type Request struct {
-	// Thread of the closed loop, from 0.
+	// Thread of the load, from 0.
 	Thread int32 `parquet:"thread"`
 	// Connection number within the thread, from 1.
 	Connection int32 `parquet:"connection"`
@@ -13,7 +13,9 @@ type Request struct {
 	Index int32 `parquet:"index"`
 	// Warmup marks a request that came before those that count.
 	Warmup bool `parquet:"warmup"`
-	// ScheduledNs is when the request was due: a new connection's dial begins here.
+	// ScheduledNs is when the request was due. In a closed loop a new
+	// connection's dial begins here; in an open one the request may first wait
+	// for a free thread.
 	ScheduledNs int64 `parquet:"scheduled_ns,delta"`
 	// SentNs is just before the first byte of the request was written.
 	SentNs int64 `parquet:"sent_ns,delta"`
@@ -23,12 +25,13 @@ type Request struct {
 	LastByteNs int64 `parquet:"last_byte_ns,delta"`
 	// Status is the HTTP status, 0 without an answer.
 	Status int32 `parquet:"status"`
-	// Error is empty for an answer of 2xx with the expected body.
+	// Error is empty for an answer of 2xx with the expected body. "missed" is a
+	// request of an open loop that was never begun: it has no connection.
 	Error string `parquet:"error,dict"`
 }
 
-// ResponseNs is the response time: from when the request was due (dial
-// included) to the last byte.
+// ResponseNs is the response time: from when the request was due (wait
+// for a thread and dial included) to the last byte.
 func (r Request) ResponseNs() int64 { return r.LastByteNs - r.ScheduledNs }
 
 // OneWay is one timed packet between two nodes of the same machine.
