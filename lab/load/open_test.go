@@ -187,13 +187,13 @@ func TestLittlesLaw(t *testing.T) {
 	if int(within) != len(rows) {
 		t.Errorf("%d of %d answers came before the server's 5 ms were over", len(rows)-int(within), len(rows))
 	}
-	inFlight := float64(area) / float64(duration)
+	flying := float64(area) / float64(duration)
 	mean := 0.0
 	for _, r := range rows {
 		mean += float64(r.ResponseNs()) / float64(len(rows))
 	}
 	// Poisson arrivals scatter by 1/√400 = 5 % about the rate that was asked for.
-	if ratio := inFlight / (rate * mean / 1e9); ratio < 0.9 || ratio > 1.1 {
+	if ratio := flying / (rate * mean / 1e9); ratio < 0.9 || ratio > 1.1 {
 		t.Errorf("in flight over rate × mean response is %.3f, want 1 ± 0.1", ratio)
 	}
 	t.Logf("mean response %.3f ms, mean wait before the send %.3f ms", mean/1e6, float64(sum)/float64(len(rows))/1e6)
