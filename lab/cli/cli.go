@@ -98,7 +98,7 @@ Begin with:  skerry run experiments/quickstart.yaml`,
 			root.AddCommand(v)
 		}
 	}
-	add("experiment", c.run(), c.validate(), c.plan(), c.report(), c.systems(), c.doctor())
+	add("experiment", c.run(), c.status(), c.validate(), c.plan(), c.report(), c.systems(), c.doctor())
 	add("lab", c.up(), c.ps(), c.exec(), c.shell(), c.link(), c.down())
 	root.AddCommand(c.gen())
 	return root

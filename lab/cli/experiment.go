@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"skerry.dev/skerry/lab/experiment"
+	"skerry.dev/skerry/lab/run"
 	"skerry.dev/skerry/lab/system"
 )
 
@@ -24,6 +25,7 @@ const fileMax = 1 << 20
 type source struct {
 	*experiment.Experiment
 	plugins map[string]*system.Plugin
+	digests map[string]string
 }
 
 // read reads an experiment file, checks it, and renders every system dry. All
@@ -48,7 +50,21 @@ func read(file, systemsDir string) (source, error) {
 	if err != nil {
 		return source{}, usageError{error: err}
 	}
-	s := source{Experiment: e, plugins: map[string]*system.Plugin{}}
+	return load(tree, e)
+}
+
+// withPlugins is an experiment that was read and checked before, with the
+// plug-ins that it names.
+func withPlugins(e *experiment.Experiment, systemsDir string) (source, error) {
+	tree, err := systemTree(systemsDir)
+	if err != nil {
+		return source{}, err
+	}
+	return load(tree, e)
+}
+
+func load(tree fs.FS, e *experiment.Experiment) (s source, err error) {
+	s = source{Experiment: e, plugins: map[string]*system.Plugin{}, digests: map[string]string{}}
 	for _, name := range e.Systems {
 		if s.plugins[name], err = system.Load(tree, name); err != nil {
 			return source{}, usageError{error: err}
@@ -56,6 +72,9 @@ func read(file, systemsDir string) (source, error) {
 		values, err := system.ValuesFor(&e.Topology, "/dir", 1)
 		if err == nil {
 			_, err = s.plugins[name].Render(values)
+		}
+		if err == nil {
+			s.digests[name], err = run.Digest(tree, s.plugins[name])
 		}
 		if err != nil {
 			return source{}, usageError{error: err}

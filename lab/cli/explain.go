@@ -26,7 +26,7 @@ func hint(err error) string {
 		return said.Hint
 	}
 	if interrupted, ok := errors.AsType[interruptedError](err); ok {
-		return "'skerry report " + interrupted.dir + "' shows those"
+		return "'skerry report " + interrupted.dir + "' shows those, 'skerry run --resume " + interrupted.dir + "' goes on"
 	}
 	switch packages, name := missing(err); {
 	case len(packages) > 0:
@@ -54,11 +54,19 @@ func hint(err error) string {
 	case errors.Is(err, system.ErrUnknown):
 		return "'skerry systems' lists them"
 	case errors.Is(err, run.ErrDamaged):
-		return "run the experiment anew, or remove the folder of the repetition that the file is in"
-	case errors.Is(err, run.ErrNoRun):
+		return "run the experiment anew, or remove the folder of the repetition that the file is in and run --resume"
+	case errors.Is(err, run.ErrRunning):
+		return "'skerry status DIR' shows how far it is"
+	case errors.Is(err, run.ErrNoRun), errors.Is(err, errNoRuns):
 		return "name the directory that 'skerry run' wrote, such as runs/NAME-DATE-TIME"
 	case errors.Is(err, run.ErrDirExists):
 		return "choose another directory by --out"
+	}
+	if changed, ok := errors.AsType[*run.ChangedError](err); ok {
+		return "restore systems/" + changed.System + " (--systems names another folder), or run the experiment anew"
+	}
+	if _, ok := errors.AsType[*run.SpaceError](err); ok {
+		return "free some space, or choose another place by --out"
 	}
 	if failed, ok := errors.AsType[*run.RepetitionError](err); ok {
 		return "its logs and files are in " + failed.Dir

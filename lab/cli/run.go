@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -22,24 +24,41 @@ const reportFile = "report.html"
 
 // runFlags are the flags of run.
 type runFlags struct {
-	out, systems, backend string
-	json                  bool
+	out, systems, backend, resume string
+	json                          bool
 }
 
 func (c *commands) run() *cobra.Command {
 	var f runFlags
 	cmd := &cobra.Command{
-		Use:   "run FILE",
+		Use:   "run FILE | --resume DIR [FILE]",
 		Short: "Run an experiment: every cell over emulated links, then a table and a page",
 		Long: `Run takes a lab up on this machine, runs every cell of the experiment in a
 random, interleaved order, each repetition with fresh processes and connections,
 and takes the lab down again. It ends with a table on stdout and the path of the
 page. Needs root, for network namespaces. Ctrl-C keeps what is complete.
 
+With --resume DIR it goes on with the run in DIR that was interrupted, killed or
+has failed: with the experiment, the seed and the order recorded there, without
+the repetitions that are complete. Where all are, it prints the table. A FILE
+must then say what is recorded, and --systems is given again where it was.
+
 Exit status: 0 done, 1 failed or an objective was missed, 2 wrong file or usage.`,
-		Args: exactly(1),
-		RunE: func(cmd *cobra.Command, args []string) error { return c.runFile(cmd, args[0], f) },
+		Example: "  skerry run experiments/quickstart.yaml\n  skerry run --resume runs/quickstart-20260314-092653",
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 1 || len(args) == 0 && f.resume != "" {
+				return nil
+			}
+			return wantsArgs(cmd, len(args))
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if f.resume != "" {
+				return c.resume(cmd, args, f)
+			}
+			return c.runFile(cmd, args[0], f)
+		},
 	}
+	cmd.Flags().StringVar(&f.resume, "resume", "", "go on with the run in this directory")
 	cmd.Flags().StringVarP(&f.out, "out", "o", "", "run directory (default: runs/NAME-DATE-TIME)")
 	cmd.Flags().StringVar(&f.systems, "systems", "", "folder of system plug-ins (default: those built in)")
 	cmd.Flags().StringVar(&f.backend, "links", emulator.Auto, "link back end: auto, netem or userspace")
@@ -55,30 +74,120 @@ func (c *commands) runFile(cmd *cobra.Command, file string, f runFlags) error {
 	if err := checkBackend(f.backend); err != nil {
 		return err
 	}
-	path, err := agent()
-	if err != nil {
-		return err
-	}
-	if err := errors.Join(s.missing(), s.notRunnable(runtime.NumCPU())); err != nil {
-		return err
-	}
 	if f.out == "" {
 		f.out = runDir(s.Name, c.now())
 	}
-	progress := run.Lines{W: c.env.Stderr, Terminal: isTerminal(c.env.Stderr)}
-	if err := cleanBefore(cmd, progress); err != nil {
+	options, err := c.prepare(cmd, s, f)
+	if err != nil {
 		return err
 	}
-	seed := s.Seed
-	if seed == 0 {
-		seed = rand.Uint64()
+	if options.Seed = s.Seed; options.Seed == 0 {
+		options.Seed = rand.Uint64()
 	}
-	err = run.Run(cmd.Context(), run.Options{
-		Experiment: s.Experiment, Plugins: s.plugins, Agent: path, Backend: f.backend,
-		Dir: f.out, Seed: seed, LabName: fmt.Sprintf("run-%d", os.Getpid()),
+	return c.finish(cmd, run.Run(cmd.Context(), options), f)
+}
+
+// resume goes on with a run, or shows one that is complete.
+func (c *commands) resume(cmd *cobra.Command, args []string, f runFlags) error {
+	if f.out != "" {
+		return usageError{errors.New("--resume and --out exclude each other"), "a run goes on in its own directory: leave --out out"}
+	}
+	f.out = f.resume
+	status, err := run.Look(f.out)
+	if err != nil {
+		return err
+	}
+	record, err := run.ReadRecord(f.out)
+	if err != nil {
+		return err
+	}
+	if len(args) == 1 {
+		if err := sameExperiment(args[0], f, record); err != nil {
+			return err
+		}
+	}
+	switch status.State {
+	case run.Running:
+		return fmt.Errorf("%w: %s", run.ErrRunning, f.out)
+	case run.Complete:
+		_, _ = fmt.Fprintf(c.env.Stderr, "%s is complete: all %s are there\n", f.out, count(status.Total, "repetition"))
+		return c.finish(cmd, run.Resume(cmd.Context(), run.Options{Dir: f.out}), f)
+	}
+	if f.backend, err = sameBackend(f.backend, record.Links.Backend); err != nil {
+		return err
+	}
+	s, err := withPlugins(record.Experiment, f.systems)
+	if err != nil {
+		return err
+	}
+	options, err := c.prepare(cmd, s, f)
+	if err != nil {
+		return err
+	}
+	return c.finish(cmd, run.Resume(cmd.Context(), options), f)
+}
+
+// sameExperiment refuses a file that says other than what is recorded.
+func sameExperiment(file string, f runFlags, record run.Record) error {
+	s, err := read(file, f.systems)
+	if err != nil {
+		return err
+	}
+	given, err := json.Marshal(s.Experiment)
+	if err != nil {
+		return err
+	}
+	recorded, err := json.Marshal(record.Experiment)
+	if err != nil {
+		return err
+	}
+	if !bytes.Equal(given, recorded) {
+		return usageError{
+			fmt.Errorf("%s is not the experiment of %s", file, f.resume),
+			"leave FILE out to go on with the recorded one, or run the file anew without --resume",
+		}
+	}
+	return nil
+}
+
+// sameBackend is the back end that the run began with; figures of two would not
+// go together.
+func sameBackend(asked, recorded string) (string, error) {
+	if err := checkBackend(asked); err != nil {
+		return "", err
+	}
+	if asked != emulator.Auto && asked != recorded {
+		return "", usageError{
+			fmt.Errorf("the run began with links by %s, not %s", recorded, asked), "leave --links out",
+		}
+	}
+	return recorded, nil
+}
+
+// prepare looks whether the experiment can run here, and makes its options but
+// for the seed.
+func (c *commands) prepare(cmd *cobra.Command, s source, f runFlags) (run.Options, error) {
+	path, err := agent()
+	if err != nil {
+		return run.Options{}, err
+	}
+	if err := errors.Join(s.missing(), s.notRunnable(runtime.NumCPU())); err != nil {
+		return run.Options{}, err
+	}
+	progress := run.Lines{W: c.env.Stderr, Terminal: isTerminal(c.env.Stderr)}
+	if err := cleanBefore(cmd, progress); err != nil {
+		return run.Options{}, err
+	}
+	return run.Options{
+		Experiment: s.Experiment, Plugins: s.plugins, Digests: s.digests, Agent: path, Backend: f.backend,
+		Dir: f.out, LabName: fmt.Sprintf("run-%d", os.Getpid()),
 		Version: c.env.Version, Command: slices.Concat([]string{"skerry"}, c.env.Args),
 		Progress: progress, Now: c.now,
-	})
+	}, nil
+}
+
+// finish shows a run that ended well.
+func (c *commands) finish(cmd *cobra.Command, err error, f runFlags) error {
 	if interrupted, ok := errors.AsType[*run.InterruptedError](err); ok && interrupted.Done > 0 {
 		return interruptedError{err, f.out}
 	}

@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
-	"syscall"
 
 	"skerry.dev/skerry/lab/claim"
 	"skerry.dev/skerry/lab/experiment"
@@ -26,14 +25,8 @@ var (
 // Collect reads a run directory and makes all figures anew from its samples.
 // Repetitions that are missing are missing in the figures, too.
 func Collect(dir string) (report.Input, error) {
-	var record Record
-	err := readJSON(filepath.Join(dir, recordFile), &record)
-	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
-		return report.Input{}, fmt.Errorf("%w in %s", ErrNoRun, dir)
-	}
-	if err == nil && record.Experiment == nil {
-		err = fmt.Errorf("%w: %s names no experiment", ErrDamaged, filepath.Join(dir, recordFile))
-	}
+	// Messages name the directory as the caller did.
+	record, err := store{dir}.record()
 	if err != nil {
 		return report.Input{}, err
 	}

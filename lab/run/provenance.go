@@ -26,7 +26,16 @@ type Record struct {
 	Command []string `json:"command"`
 	Machine Machine  `json:"machine"`
 	Links   Emulator `json:"links"`
+	// Digests of the plug-ins, by system.
+	Digests map[string]string `json:"plugin_digests,omitempty"`
+	// Resumed has an entry for each time the run was taken up again; all else is
+	// of its first start.
+	Resumed []Resumption `json:"resumed,omitempty"`
 }
+
+// ReadRecord reads what a run directory says of its run. The error is ErrNoRun
+// or ErrDamaged.
+func ReadRecord(dir string) (Record, error) { return store{dir}.record() }
 
 // Machine is what the run ran on.
 type Machine struct {
@@ -55,7 +64,7 @@ func describe(ctx context.Context, o Options, lab *host.Lab) (Record, error) {
 	}
 	machine, err := describeMachine(o.Version)
 	return Record{
-		Experiment: o.Experiment, Began: o.Now(), Seed: o.Seed, Command: o.Command, Machine: machine,
+		Experiment: o.Experiment, Began: o.Now(), Seed: o.Seed, Command: o.Command, Machine: machine, Digests: o.Digests,
 		Links: Emulator{Backend: status.Backend, FIFO: status.FIFO, Awake: status.Awake, Congestion: o.Experiment.Topology.CongestionControl()},
 	}, err
 }

@@ -1,7 +1,8 @@
 // Package run carries an experiment out: it takes a lab up, runs every cell in
 // its turn with fresh processes, keeps what was measured in a run directory and
 // takes the lab down again. It judges nothing: lab/measure and lab/report do.
-// Start at Run; Collect reads a run directory back.
+// Start at Run; Resume goes on with one that ended early, Look says where one
+// stands, Collect reads a run directory back.
 package run
 
 import (
@@ -21,11 +22,13 @@ type Options struct {
 	Experiment *experiment.Experiment
 	// Plugins by system name; every system of the experiment is there.
 	Plugins map[string]*system.Plugin
+	// Digests of the plug-ins by system name, as Digest makes them.
+	Digests map[string]string
 	// Agent is the path of the skerry-agent binary.
 	Agent string
 	// Backend of the links: auto, netem or userspace.
 	Backend string
-	// Dir is the run directory, which must not exist yet.
+	// Dir is the run directory: for Run it must not exist yet.
 	Dir string
 	// Seed of the order, of loss and of jitter.
 	Seed uint64
@@ -82,32 +85,13 @@ func Run(ctx context.Context, o Options) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, store.removeEmpty()) }()
-	lab, err := host.Up(ctx, o.Experiment.Topology, host.Options{
-		Name: o.LabName, Agent: o.Agent, Backend: o.Backend, Bound: true,
-	})
-	if ctx.Err() != nil {
-		r := runner{Options: o}
-		err = &InterruptedError{Total: len(r.turns())}
-	}
-	if lab != nil {
-		defer func() { err = errors.Join(err, lab.Down()) }()
-	}
+	lock, err := store.lock()
 	if err != nil {
 		return err
 	}
-	record, err := describe(ctx, o, lab)
-	if err != nil {
-		return err
-	}
-	if err := store.writeRecord(record); err != nil {
-		return err
-	}
-	r := runner{Options: o, lab: lab, store: store}
-	if err := r.all(ctx); err != nil {
-		return err
-	}
-	record.Ended = o.Now()
-	return store.writeRecord(record)
+	defer func() { err = errors.Join(err, lock.Close()) }()
+	r := runner{Options: o, store: store}
+	return r.run(ctx, func(now Record) Record { return now })
 }
 
 // runner is a run under way.
@@ -115,6 +99,41 @@ type runner struct {
 	Options
 	lab   *host.Lab
 	store store
+}
+
+// run takes the lab up, keeps the record that is made of what it finds there,
+// and runs what is to do.
+func (r *runner) run(ctx context.Context, recordOf func(now Record) Record) (err error) {
+	if err := r.enoughSpace(); err != nil {
+		return err
+	}
+	lab, err := host.Up(ctx, r.Experiment.Topology, host.Options{
+		Name: r.LabName, Agent: r.Agent, Backend: r.Backend, Bound: true,
+	})
+	if ctx.Err() != nil {
+		total := len(r.turns())
+		err = &InterruptedError{Done: total - len(r.todo()), Total: total}
+	}
+	if lab != nil {
+		defer func() { err = errors.Join(err, lab.Down()) }()
+	}
+	if err != nil {
+		return err
+	}
+	now, err := describe(ctx, r.Options, lab)
+	if err != nil {
+		return err
+	}
+	record := recordOf(now)
+	if err := r.store.writeRecord(record); err != nil {
+		return err
+	}
+	r.lab = lab
+	if err := r.all(ctx); err != nil {
+		return err
+	}
+	record.Ended = r.Now()
+	return r.store.writeRecord(record)
 }
 
 // Turn is one repetition of a cell.
@@ -134,19 +153,33 @@ func (r *runner) turns() []Turn {
 	return turns
 }
 
+// todo are the indices of the turns that are not complete.
+func (r *runner) todo() []int {
+	var todo []int
+	for i, turn := range r.turns() {
+		if !r.store.has(turn) {
+			todo = append(todo, i)
+		}
+	}
+	return todo
+}
+
+// all runs what is to do. A turn's seed goes by its place in the whole order,
+// whatever was complete before.
 func (r *runner) all(ctx context.Context) error {
-	turns := r.turns()
+	turns, todo := r.turns(), r.todo()
 	var estimates []time.Duration
-	for _, turn := range turns {
-		estimates = append(estimates, r.Experiment.Estimate(turn.Cell))
+	for _, i := range todo {
+		estimates = append(estimates, r.Experiment.Estimate(turns[i].Cell))
 	}
 	defer r.Progress.Ended()
 	began := r.Now()
-	for i, turn := range turns {
-		r.Progress.Turn(i+1, len(turns), turn, left(estimates[:i], estimates[i:], r.Now().Sub(began)))
+	for n, i := range todo {
+		turn := turns[i]
+		r.Progress.Turn(i+1, len(turns), turn, left(estimates[:n], estimates[n:], r.Now().Sub(began)))
 		err := r.repetition(ctx, turn, uint64(i))
 		if err != nil && ctx.Err() != nil {
-			return &InterruptedError{Done: i, Total: len(turns)}
+			return &InterruptedError{Done: len(turns) - len(todo) + n, Total: len(turns)}
 		}
 		if err != nil {
 			return &RepetitionError{Turn: turn, Dir: r.store.partialDir(turn), Err: err}

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"syscall"
 )
 
 // Layout of a run directory:
@@ -18,6 +19,7 @@ import (
 //	    requests.parquet             every request
 //	    *.log, …                     what the processes said and were given
 //	report.html                      made from the above
+//	lock                             held by the process that runs
 const (
 	recordFile     = "run.json"
 	cellsDir       = "cells"
@@ -48,13 +50,27 @@ func create(dir string) (store, error) {
 	return s, nil
 }
 
+// record reads run.json. The error is ErrNoRun or ErrDamaged.
+func (s store) record() (Record, error) {
+	var record Record
+	path := filepath.Join(s.dir, recordFile)
+	err := readJSON(path, &record)
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
+		return Record{}, fmt.Errorf("%w in %s", ErrNoRun, s.dir)
+	}
+	if err == nil && record.Experiment == nil {
+		err = fmt.Errorf("%w: %s names no experiment", ErrDamaged, path)
+	}
+	return record, err
+}
+
 // removeEmpty removes a run directory that no run has begun in, so that the
 // next may have its name.
 func (s store) removeEmpty() error {
 	if _, err := os.Lstat(filepath.Join(s.dir, recordFile)); !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	return errors.Join(removeIfThere(filepath.Join(s.dir, cellsDir)), removeIfThere(s.dir))
+	return errors.Join(removeIfThere(filepath.Join(s.dir, cellsDir)), removeIfThere(filepath.Join(s.dir, lockFile)), removeIfThere(s.dir))
 }
 
 func (s store) turnDir(turn Turn) string {
@@ -76,13 +92,33 @@ func (s store) begin(turn Turn) (string, error) {
 	return partial, nil
 }
 
-// complete renames the directory of a repetition: from now on it counts.
+// has reports whether a repetition is complete.
+func (s store) has(turn Turn) bool {
+	_, err := os.Stat(filepath.Join(s.turnDir(turn), repetitionFile))
+	return err == nil
+}
+
+func (s store) repetition(turn Turn) (Repetition, error) {
+	var r Repetition
+	err := readJSON(filepath.Join(s.turnDir(turn), repetitionFile), &r)
+	return r, err
+}
+
+// complete renames the directory of a repetition: from now on it counts. What
+// counts is on the disk before, so that a power loss leaves it whole.
 func (s store) complete(turn Turn, result Repetition) error {
 	partial := s.partialDir(turn)
 	if err := writeJSON(filepath.Join(partial, repetitionFile), result); err != nil {
 		return fmt.Errorf("keep repetition: %w", err)
 	}
+	if err := flush(filepath.Join(partial, samplesFile), partial); err != nil {
+		return fmt.Errorf("keep repetition: %w", err)
+	}
 	if err := os.Rename(partial, s.turnDir(turn)); err != nil {
+		return fmt.Errorf("keep repetition: %w", err)
+	}
+	cell := filepath.Dir(partial)
+	if err := flush(cell, filepath.Dir(cell)); err != nil {
 		return fmt.Errorf("keep repetition: %w", err)
 	}
 	return nil
@@ -105,7 +141,24 @@ func writeJSON(path string, value any) error {
 	if err := os.WriteFile(temporary, append(text, '\n'), 0o644); err != nil {
 		return errors.Join(err, removeIfThere(temporary))
 	}
+	if err := flush(temporary); err != nil {
+		return err
+	}
 	return os.Rename(temporary, path)
+}
+
+// flush has the kernel write files or folders to the disk.
+func flush(paths ...string) error {
+	for _, path := range paths {
+		f, err := os.Open(path)
+		if err != nil {
+			return err
+		}
+		if err := errors.Join(f.Sync(), f.Close()); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func removeIfThere(path string) error {

@@ -136,10 +136,21 @@ type session struct {
 // start starts a run in a process group of its own, as a terminal does.
 func (b *bench) start(file string) *session {
 	b.t.Helper()
-	b.mu.Lock()
 	out := filepath.Join(b.dir, fmt.Sprintf("out%d", len(b.labs)))
+	return b.session(out, "run", file, "--systems", "systems", "--out", out)
+}
+
+// resume goes on with a run as start starts one.
+func (b *bench) resume(dir string) *session {
+	b.t.Helper()
+	return b.session(dir, "run", "--resume", dir, "--systems", "systems")
+}
+
+func (b *bench) session(out string, args ...string) *session {
+	b.t.Helper()
+	b.mu.Lock()
 	s := &session{t: b.t, out: out, done: make(chan error, 1)}
-	s.cmd = exec.Command(filepath.Join(bin, "skerry"), "run", file, "--systems", "systems", "--out", out)
+	s.cmd = exec.Command(filepath.Join(bin, "skerry"), args...)
 	s.cmd.Dir, s.cmd.Env = b.dir, append(os.Environ(), b.mark)
 	s.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	stderr, err := s.cmd.StderrPipe()

@@ -1,0 +1,105 @@
+package run
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"skerry.dev/skerry/lab/system"
+)
+
+// Resumption is one continuation of a run that had ended early.
+type Resumption struct {
+	Began   time.Time `json:"began"`
+	Command []string  `json:"command"`
+	Machine Machine   `json:"machine"`
+	Links   Emulator  `json:"links"`
+}
+
+// ChangedError says that a plug-in is not what the run began with.
+type ChangedError struct{ System string }
+
+// Error names the system.
+func (e *ChangedError) Error() string {
+	return fmt.Sprintf("system %s has changed since the run began", e.System)
+}
+
+// Digest is the SHA-256, in hexadecimal, of all that a run takes from the folder
+// of a plug-in: its system.yaml and the files that it renders.
+func Digest(tree fs.FS, p *system.Plugin) (string, error) {
+	sum := sha256.New()
+	for _, name := range slices.Concat([]string{"system.yaml"}, p.Hosts.Files) {
+		data, err := fs.ReadFile(tree, path.Join(p.Name, name))
+		if err != nil {
+			return "", fmt.Errorf("digest of system %s: %w", p.Name, err)
+		}
+		_, _ = fmt.Fprintf(sum, "%q %d\n", name, len(data)) // a hash takes all
+		_, _ = sum.Write(data)
+	}
+	return hex.EncodeToString(sum.Sum(nil)), nil
+}
+
+// Resume runs what a run that ended early has left undone, with the experiment,
+// the seed and the order that are recorded: the caller's are not looked at. Of a
+// run that lacks nothing it looks at Dir alone, and completes its record. The
+// error is ErrNoRun, ErrRunning, a *ChangedError or as of Run.
+func Resume(ctx context.Context, o Options) (err error) {
+	if _, err := (store{o.Dir}).record(); err != nil {
+		return err // before a lock is put where no run is
+	}
+	dir, err := filepath.Abs(o.Dir)
+	if err != nil {
+		return fmt.Errorf("resume run: %w", err)
+	}
+	s := store{dir}
+	lock, err := s.lock()
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, lock.Close()) }()
+	record, err := s.record()
+	if err != nil {
+		return err
+	}
+	o.Experiment, o.Seed = record.Experiment, record.Seed
+	r := runner{Options: o, store: s}
+	if len(r.todo()) == 0 {
+		return r.complete(record)
+	}
+	for _, name := range record.Experiment.Systems {
+		if record.Digests[name] != o.Digests[name] {
+			return &ChangedError{name}
+		}
+	}
+	return r.run(ctx, func(now Record) Record {
+		record.Ended = time.Time{}
+		record.Resumed = append(record.Resumed, Resumption{
+			Began: now.Began, Command: now.Command, Machine: now.Machine, Links: now.Links,
+		})
+		return record
+	})
+}
+
+// complete records the end of a run that was killed after its last repetition.
+func (r *runner) complete(record Record) error {
+	if !record.Ended.IsZero() {
+		return nil
+	}
+	for _, turn := range r.turns() {
+		repetition, err := r.store.repetition(turn)
+		if err != nil {
+			return err
+		}
+		if repetition.Ended.After(record.Ended) {
+			record.Ended = repetition.Ended
+		}
+	}
+	return r.store.writeRecord(record)
+}
