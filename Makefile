@@ -25,7 +25,7 @@ run: ## install what the lab starts, build, run experiments/quickstart.yaml
 
 build: ## build the programs into bin/
 	@mkdir -p bin
-	CGO_ENABLED=0 go build -trimpath -ldflags '-X main.version=$(VERSION)' -o bin/ ./cmd/...
+	CGO_ENABLED=0 go build -trimpath -buildvcs=auto -ldflags '-X main.version=$(VERSION)' -o bin/ ./cmd/...
 
 test: ## install what the tests call, then build, check, unit, fuzz (5 s a target)
 	@./setup test

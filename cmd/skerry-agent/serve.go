@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -10,36 +11,56 @@ import (
 )
 
 func serveCommand() *cobra.Command {
-	var addr string
+	var addr, protocol string
 	c := &cobra.Command{
 		Use:   "serve WORKLOAD",
-		Short: "Serve a workload over HTTP/1.1 until SIGTERM",
-		Long:  "Serve a workload over HTTP/1.1 until SIGTERM: " + strings.Join(workload.Names(), ", ") + ".",
+		Short: "Serve a workload until SIGTERM",
+		Long: "Serve a workload until SIGTERM: " + strings.Join(workload.Names(), ", ") +
+			". " + workload.HTTP1 + " and " + workload.HTTP2 + " are served alike; " + workload.TCP + " and " + workload.UDP +
+			" carry " + workload.PayloadEcho + " alone, as bytes.",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 {
 				return usage("serve takes one workload: %s", strings.Join(workload.Names(), ", "))
 			}
 			return nil
 		},
-		RunE: func(c *cobra.Command, args []string) error { return serve(c, args[0], addr) },
+		RunE: func(c *cobra.Command, args []string) error { return serve(c, args[0], protocol, addr) },
 	}
 	c.Flags().StringVar(&addr, "listen", "", "address to listen on, as HOST:PORT")
+	c.Flags().StringVar(&protocol, "protocol", workload.HTTP1, "one of "+strings.Join(workload.Protocols(), ", "))
 	return c
 }
 
-func serve(c *cobra.Command, name, addr string) error {
+func serve(c *cobra.Command, name, protocol, addr string) error {
 	if addr == "" {
 		return usage("serve needs --listen HOST:PORT")
+	}
+	if !slices.Contains(workload.Protocols(), protocol) {
+		return usage("protocol %q is none of %s", protocol, strings.Join(workload.Protocols(), ", "))
 	}
 	h, err := workload.Handler(name)
 	if err != nil {
 		return usage("%w", err)
+	}
+	if raw := protocol == workload.TCP || protocol == workload.UDP; raw && name != workload.PayloadEcho {
+		return usage("%s is not served over %s: %s alone is", name, protocol, workload.PayloadEcho)
+	}
+	if protocol == workload.UDP {
+		p, err := workload.ListenPacket(c.Context(), addr)
+		if err != nil {
+			return err
+		}
+		ready(c, p.LocalAddr())
+		return workload.ServePackets(c.Context(), p)
 	}
 	l, err := workload.Listen(c.Context(), addr)
 	if err != nil {
 		return err
 	}
 	ready(c, l.Addr())
+	if protocol == workload.TCP {
+		return workload.ServeStream(c.Context(), l)
+	}
 	return workload.Serve(c.Context(), l, h)
 }
 

@@ -1,5 +1,7 @@
-// Package claim judges a run's figures against what its experiment asks. It is
-// pure and reads no sample: figures come from lab/measure. Start at Objective.
+// Package claim judges a run's figures against what its experiment asks:
+// objectives, which compare figures as they are, and claims, which compare
+// intervals. It is pure and reads no sample: figures come from lab/measure.
+// Start at Judge and Objective.
 package claim
 
 import (

@@ -49,6 +49,9 @@ func (e usageError) Unwrap() error { return e.error }
 // has been told in full on stdout.
 var errObjective = errors.New("an objective was missed")
 
+// errClaim says that a claim fails; those that do are named behind it.
+var errClaim = errors.New("a claim fails")
+
 // Execute runs one command line and returns the exit status.
 func Execute(ctx context.Context, env Env) int {
 	root := Root(env)
@@ -98,7 +101,8 @@ Begin with:  skerry run experiments/quickstart.yaml`,
 			root.AddCommand(v)
 		}
 	}
-	add("experiment", c.run(), c.status(), c.validate(), c.plan(), c.report(), c.systems(), c.doctor())
+	add("experiment", c.run(), c.status(), c.validate(), c.plan(), c.report(), c.compare(), c.export(), c.systems(), c.doctor())
+	add("experiment", c.reproduce())
 	add("lab", c.up(), c.ps(), c.exec(), c.shell(), c.link(), c.down())
 	root.AddCommand(c.gen())
 	return root

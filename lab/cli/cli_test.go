@@ -62,7 +62,7 @@ func TestScripts(t *testing.T) {
 			}
 			return false, fmt.Errorf("unknown condition %s", name)
 		},
-		Cmds: map[string]func(*testscript.TestScript, bool, []string){"fails": fails, "absent": absent},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){"fails": fails, "absent": absent, "imagine": imagine},
 	})
 }
 

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -35,6 +36,11 @@ func read(file, systemsDir string) (source, error) {
 	if err != nil {
 		return source{}, err
 	}
+	return parse(file, data, systemsDir)
+}
+
+// parse is read of a file's text.
+func parse(file string, data []byte, systemsDir string) (source, error) {
 	tree, err := systemTree(systemsDir)
 	if err != nil {
 		return source{}, err
@@ -72,6 +78,9 @@ func load(tree fs.FS, e *experiment.Experiment) (s source, err error) {
 		values, err := system.ValuesFor(&e.Topology, "/dir", 1)
 		if err == nil {
 			_, err = s.plugins[name].Render(values)
+		}
+		if err == nil {
+			err = s.plugins[name].Check(e.Load)
 		}
 		if err == nil {
 			s.digests[name], err = run.Digest(tree, s.plugins[name])
@@ -227,13 +236,20 @@ func runDir(name string, now time.Time) string {
 	return filepath.Join("runs", name+"-"+now.Format("20060102-150405"))
 }
 
-// notRunnable refuses a run with a cell that the machine's cores cannot carry.
-func (s source) notRunnable(cores int) error {
-	for _, cell := range s.Cells() {
+// notRunnable says of each cell that the machine's cores cannot carry, by its
+// ID, why. The error is that of the first where nothing is left to run.
+func (s source) notRunnable(cores int) (map[string]string, error) {
+	lacks, all := map[string]string{}, s.Cells()
+	var first error
+	for _, cell := range all {
 		budget := cell.CoreBudget(s.plugins[cell.System].Need())
 		if err := budget.NotRunnable(cores); err != nil {
-			return fmt.Errorf("cell %s: %w", cell, err)
+			lacks[cell.ID()] = err.Error()
+			first = cmp.Or(first, fmt.Errorf("cell %s: %w", cell, err))
 		}
 	}
-	return nil
+	if len(lacks) < len(all) {
+		first = nil
+	}
+	return lacks, first
 }

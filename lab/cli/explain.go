@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"path/filepath"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -37,6 +38,10 @@ func hint(err error) string {
 		return "'skerry doctor' shows what this host lacks, each with its remedy"
 	case errors.Is(err, host.ErrName):
 		return "choose another by --name"
+	case errors.Is(err, errClaim), errors.Is(err, errObjective):
+		return "the lines below the table say by how much, and where"
+	case errors.Is(err, errSlower):
+		return "the marked rows of the table say which, and 'differs' above it what else has changed"
 	case errors.Is(err, experiment.ErrNotRunnable):
 		return "run it on a machine with more cores; 'skerry plan FILE' shows what each cell needs"
 	case errors.Is(err, cgroup.ErrMissing):
@@ -65,11 +70,15 @@ func hint(err error) string {
 	if changed, ok := errors.AsType[*run.ChangedError](err); ok {
 		return "restore systems/" + changed.System + " (--systems names another folder), or run the experiment anew"
 	}
+	if c, ok := errors.AsType[*system.CarryError](err); ok {
+		return "leave " + c.Protocol + " out of load.protocol, or the system " + c.System + " out of systems"
+	}
 	if _, ok := errors.AsType[*run.SpaceError](err); ok {
 		return "free some space, or choose another place by --out"
 	}
 	if failed, ok := errors.AsType[*run.RepetitionError](err); ok {
-		return "its logs and files are in " + failed.Dir
+		const cellsAndID = "../../.."
+		return "its logs and files are in " + failed.Dir + "; 'skerry run --resume " + filepath.Join(failed.Dir, cellsAndID) + "' tries it again"
 	}
 	return ""
 }

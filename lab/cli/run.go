@@ -5,10 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"os"
-	"path/filepath"
 	"runtime"
 	"slices"
 
@@ -16,11 +14,8 @@ import (
 
 	"skerry.dev/skerry/lab/host"
 	"skerry.dev/skerry/lab/impair/emulator"
-	"skerry.dev/skerry/lab/report"
 	"skerry.dev/skerry/lab/run"
 )
-
-const reportFile = "report.html"
 
 // runFlags are the flags of run.
 type runFlags struct {
@@ -43,7 +38,8 @@ has failed: with the experiment, the seed and the order recorded there, without
 the repetitions that are complete. Where all are, it prints the table. A FILE
 must then say what is recorded, and --systems is given again where it was.
 
-Exit status: 0 done, 1 failed or an objective was missed, 2 wrong file or usage.`,
+Exit status: 0 done, 1 failed, an objective was missed or a claim fails, 2 wrong
+file or usage.`,
 		Example: "  skerry run experiments/quickstart.yaml\n  skerry run --resume runs/quickstart-20260314-092653",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 1 || len(args) == 0 && f.resume != "" {
@@ -62,7 +58,7 @@ Exit status: 0 done, 1 failed or an objective was missed, 2 wrong file or usage.
 	cmd.Flags().StringVarP(&f.out, "out", "o", "", "run directory (default: runs/NAME-DATE-TIME)")
 	cmd.Flags().StringVar(&f.systems, "systems", "", "folder of system plug-ins (default: those built in)")
 	cmd.Flags().StringVar(&f.backend, "links", emulator.Auto, "link back end: auto, netem or userspace")
-	cmd.Flags().BoolVar(&f.json, "json", false, "print the table as JSON")
+	cmd.Flags().BoolVar(&f.json, "json", false, "print events, one JSON object a line, the result last")
 	return cmd
 }
 
@@ -171,15 +167,21 @@ func (c *commands) prepare(cmd *cobra.Command, s source, f runFlags) (run.Option
 	if err != nil {
 		return run.Options{}, err
 	}
-	if err := errors.Join(s.missing(), s.notRunnable(runtime.NumCPU())); err != nil {
+	lacks, err := s.notRunnable(runtime.NumCPU())
+	if err := errors.Join(s.missing(), err); err != nil {
 		return run.Options{}, err
 	}
-	progress := run.Lines{W: c.env.Stderr, Terminal: isTerminal(c.env.Stderr)}
+	progress := c.progress(s.Cells(), f.json)
 	if err := cleanBefore(cmd, progress); err != nil {
 		return run.Options{}, err
 	}
+	for _, cell := range s.Cells() {
+		if why := lacks[cell.ID()]; why != "" {
+			progress.Note(fmt.Sprintf("not run: %s: %s", cell, why))
+		}
+	}
 	return run.Options{
-		Experiment: s.Experiment, Plugins: s.plugins, Digests: s.digests, Agent: path, Backend: f.backend,
+		Experiment: s.Experiment, Plugins: s.plugins, Digests: s.digests, NotRunnable: lacks, Agent: path, Backend: f.backend,
 		Dir: f.out, LabName: fmt.Sprintf("run-%d", os.Getpid()),
 		Version: c.env.Version, Command: slices.Concat([]string{"skerry"}, c.env.Args),
 		Progress: progress, Now: c.now,
@@ -188,13 +190,18 @@ func (c *commands) prepare(cmd *cobra.Command, s source, f runFlags) (run.Option
 
 // finish shows a run that ended well.
 func (c *commands) finish(cmd *cobra.Command, err error, f runFlags) error {
-	if interrupted, ok := errors.AsType[*run.InterruptedError](err); ok && interrupted.Done > 0 {
-		return interruptedError{err, f.out}
-	}
-	if err != nil {
+	if err := kept(err, f.out); err != nil {
 		return err
 	}
-	return c.show(cmd, f.out, f.json)
+	return c.show(cmd, f.out, output{event: f.json})
+}
+
+// kept tells of an interrupted run where its repetitions are.
+func kept(err error, dir string) error {
+	if interrupted, ok := errors.AsType[*run.InterruptedError](err); ok && interrupted.Done > 0 {
+		return interruptedError{err, dir}
+	}
+	return err
 }
 
 // interruptedError is an interrupted run that has left something to see.
@@ -210,64 +217,4 @@ func cleanBefore(cmd *cobra.Command, progress run.Progress) error {
 		progress.Note("removed lab " + name + ", which a killed run had left")
 	}
 	return err
-}
-
-// show writes the page of a run directory, prints its table, and fails when an
-// objective was missed.
-func (c *commands) show(cmd *cobra.Command, dir string, asJSON bool) error {
-	input, err := run.Collect(dir)
-	if err != nil {
-		return err
-	}
-	page := filepath.Join(dir, reportFile)
-	if err := writeFile(page, func(w io.Writer) error { return report.HTML(w, input) }); err != nil {
-		return fmt.Errorf("write report: %w", err)
-	}
-	out := cmd.OutOrStdout()
-	if asJSON {
-		err = report.JSON(out, input)
-	} else {
-		err = report.Table(out, input, isTerminal(c.env.Stdout))
-	}
-	if err != nil {
-		return err
-	}
-	if !asJSON {
-		_, _ = fmt.Fprintf(out, "\nReport: %s\n", page)
-	}
-	for _, v := range input.Verdicts {
-		if !v.Met {
-			return errObjective
-		}
-	}
-	return nil
-}
-
-// writeFile writes a file beside its place and renames it.
-func writeFile(path string, write func(io.Writer) error) (err error) {
-	f, err := os.CreateTemp(filepath.Dir(path), ".skerry-*")
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if err != nil {
-			_ = os.Remove(f.Name()) // the error that matters is err
-		}
-	}()
-	err = write(f)
-	if err = errors.Join(err, f.Chmod(0o644), f.Close()); err != nil {
-		return err
-	}
-	return os.Rename(f.Name(), path)
-}
-
-func (c *commands) report() *cobra.Command {
-	var asJSON bool
-	cmd := &cobra.Command{
-		Use: "report DIR", Short: "Make the table and the page of a run directory anew from its samples",
-		Args: exactly(1),
-		RunE: func(cmd *cobra.Command, args []string) error { return c.show(cmd, args[0], asJSON) },
-	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print the table as JSON")
-	return cmd
 }

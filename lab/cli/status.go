@@ -88,6 +88,9 @@ func printStatus(w io.Writer, s run.Status) error {
 	line("experiment", "%s", s.Experiment)
 	line("state", "%s", s.State)
 	line("done", "%d of %d repetitions", s.Done, s.Total)
+	if s.Rejected > 0 {
+		line("rejected", "%d of them: their links were not what was asked for", s.Rejected)
+	}
 	if s.Cell != "" {
 		key := "next"
 		if s.State == run.Running {

@@ -22,14 +22,10 @@ func (e *Experiment) Estimate(c Cell) time.Duration {
 	there := c.Scenario.impairment(e.Topology.Client, e.Topology.Service)
 	back := c.Scenario.impairment(e.Topology.Service, e.Topology.Client)
 	trips := 1.0
-	if c.Connection == ConnectionNew {
+	if c.Connection == ConnectionNew && c.Protocol != ProtocolUDP {
 		trips = 2
 	}
-	kind, _ := workloadKind(c.Workload)
-	answer := kind.answer
-	if kind.echoes {
-		answer = c.Size
-	}
+	_, answer := c.Bodies()
 	request := trips*seconds(there.Delay+back.Delay) + seconds(c.Time) + seconds(c.Think) +
 		float64(c.Threads)*(serialise(c.Size, there.Rate)+serialise(answer, back.Rate))
 	total := request*float64(c.Iterations+c.Warmup) + seconds(c.Ramp) + setUp.Seconds()
@@ -40,6 +36,16 @@ func (e *Experiment) Estimate(c Cell) time.Duration {
 		return math.MaxInt64
 	}
 	return time.Duration(total * 1e9)
+}
+
+// Bodies are the bytes that a request of the cell carries there, and those that
+// its answer carries back, without heads.
+func (c Cell) Bodies() (request, answer quantity.Size) {
+	kind, _ := workloadKind(c.Workload)
+	if kind.echoes {
+		return c.Size, c.Size
+	}
+	return c.Size, kind.answer
 }
 
 func seconds(d quantity.Duration) float64 { return d.Std().Seconds() }

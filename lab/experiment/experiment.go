@@ -33,6 +33,8 @@ type Experiment struct {
 	Seed uint64 `yaml:"seed,omitempty" json:"seed,omitempty" jsonschema:"minimum=0"`
 	// Objectives that the run must meet; a miss is exit status 1.
 	Objectives []Objective `yaml:"objectives,omitempty" json:"objectives,omitempty"`
+	// Claims that are judged by the samples; one that fails is exit status 1.
+	Claims []Claim `yaml:"claims,omitempty" json:"claims,omitempty"`
 
 	// document knows where the values stand, for the checks that come later.
 	document strict.Document
@@ -73,9 +75,12 @@ type Workload struct {
 	Memory quantity.Size `yaml:"memory,omitempty" json:"memory,omitempty"`
 }
 
-// Load drives a workload over HTTP/1.1, in a closed loop with iterations or in
-// an open one with rate and duration. Every list is a factor.
+// Load drives a workload in a closed loop with iterations or in an open one with
+// rate and duration. Every list is a factor.
 type Load struct {
+	// Protocol: http/1.1 (default), http/2 (without TLS), or as plain bytes, for
+	// payload-echo alone, tcp or udp (one datagram each way).
+	Protocol List[string] `yaml:"protocol,omitempty" json:"protocol,omitempty"`
 	// Threads that request at the same time, 1 to 1024; 1 by default. In an open
 	// loop they bound the requests in flight.
 	Threads List[int] `yaml:"threads,omitempty" json:"threads,omitempty"`
@@ -93,9 +98,11 @@ type Load struct {
 	Think List[quantity.Duration] `yaml:"think,omitempty" json:"think,omitempty"`
 	// Ramp is the span over which the threads start, evenly; by default at once.
 	Ramp quantity.Duration `yaml:"ramp,omitempty" json:"ramp,omitempty"`
-	// Connection: kept (default; one per thread) or new (one per request).
+	// Connection: kept (default; one per thread) or new (one per request); with
+	// udp a socket.
 	Connection List[string] `yaml:"connection,omitempty" json:"connection,omitempty"`
-	// Timeout of one request; 30s by default.
+	// Timeout of one request; by default 30s, with udp 1s, where it is how a lost
+	// datagram is noticed.
 	Timeout quantity.Duration `yaml:"timeout,omitempty" json:"timeout,omitempty"`
 }
 
@@ -133,6 +140,8 @@ type Cell struct {
 	Scenario Scenario `json:"scenario"`
 	System   string   `json:"system"`
 	Workload string   `json:"workload"`
+	// Protocol of the load, empty for http/1.1.
+	Protocol string `json:"protocol,omitempty"`
 	// Size of the request's body in bytes; 0 where the workload takes none.
 	Size quantity.Size `json:"size"`
 	// Time that sleep sleeps or burn computes.

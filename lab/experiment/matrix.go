@@ -24,9 +24,9 @@ const (
 
 // Cells expands the matrix of an experiment that Read returned, in the order of
 // the file: scenarios, systems, workloads with their sizes and times, threads,
-// think, rate, connection; the last varies fastest.
+// think, rate, protocol, connection; the last varies fastest.
 func (e *Experiment) Cells() []Cell {
-	cells := []Cell{{Iterations: e.Load.Iterations, Warmup: e.Load.Warmup, Ramp: e.Load.Ramp, Timeout: e.Load.timeout()}}
+	cells := []Cell{{Iterations: e.Load.Iterations, Warmup: e.Load.Warmup, Ramp: e.Load.Ramp}}
 	if e.Load.open() {
 		cells[0].Arrivals, cells[0].Duration = cmp.Or(e.Load.Arrivals, ArrivalsConstant), e.Load.Duration
 	}
@@ -38,7 +38,20 @@ func (e *Experiment) Cells() []Cell {
 	cells = cross(cells, or(e.Load.Threads, 1), func(c *Cell, n int) { c.Threads = n })
 	cells = cross(cells, or(e.Load.Think, 0), func(c *Cell, d quantity.Duration) { c.Think = d })
 	cells = cross(cells, or(e.Load.Rate, 0), func(c *Cell, f quantity.Frequency) { c.Rate = f })
+	cells = cross(cells, or(e.Load.Protocol, ProtocolHTTP1), e.Load.speak)
 	return cross(cells, or(e.Load.Connection, ConnectionKept), func(c *Cell, kind string) { c.Connection = kind })
+}
+
+// speak sets the protocol of a cell and what goes with it. The first of them has
+// no name in a cell: those that were before there were others keep their ID.
+func (l Load) speak(c *Cell, protocol string) {
+	c.Protocol, c.Timeout = protocol, l.timeout()
+	switch protocol {
+	case ProtocolHTTP1:
+		c.Protocol = ""
+	case ProtocolUDP:
+		c.Timeout = cmp.Or(l.Timeout, TimeoutDatagram)
+	}
 }
 
 // served lists the workloads at each of their sizes and times.
@@ -87,6 +100,7 @@ func (c *checker) matrix() {
 		{"load.threads", len(or(e.Load.Threads, 1))},
 		{"load.think", len(or(e.Load.Think, 0))},
 		{"load.rate", len(or(e.Load.Rate, 0))},
+		{"load.protocol", len(or(e.Load.Protocol, ""))},
 		{"load.connection", len(or(e.Load.Connection, ""))},
 	}
 	served, lists := c.served()
@@ -181,6 +195,9 @@ func (c Cell) String() string {
 	}
 	if c.Rate > 0 {
 		parts = append(parts, c.Rate.String()+" "+c.Arrivals)
+	}
+	if c.Protocol != "" {
+		parts = append(parts, c.Protocol)
 	}
 	return strings.Join(append(parts, c.Connection), " ")
 }

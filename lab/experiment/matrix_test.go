@@ -202,3 +202,41 @@ func TestOpenLoopCells(t *testing.T) {
 		}
 	}
 }
+
+// A protocol is a factor like any other, but that http/1.1 leaves no trace in a
+// cell: those that were measured before there were others keep their names.
+func TestProtocolCells(t *testing.T) {
+	e := &experiment.Experiment{
+		Scenarios: []experiment.Scenario{{Name: "plain"}}, Systems: []string{"direct"},
+		Workloads: []experiment.Workload{{Name: "payload-echo", Size: experiment.List[quantity.Size]{1000}}},
+		Load:      experiment.Load{Iterations: 10},
+	}
+	before := e.Cells()
+	e.Load.Protocol = experiment.Protocols()
+	cells := e.Cells()
+	for i, want := range []struct {
+		label   string
+		timeout time.Duration
+	}{
+		{"plain/direct/payload-echo 1KB 1 thread kept", 30 * time.Second},
+		{"plain/direct/payload-echo 1KB 1 thread http/2 kept", 30 * time.Second},
+		{"plain/direct/payload-echo 1KB 1 thread tcp kept", 30 * time.Second},
+		{"plain/direct/payload-echo 1KB 1 thread udp kept", time.Second},
+	} {
+		if got := cells[i]; got.String() != want.label || got.Timeout.Std() != want.timeout {
+			t.Errorf("cell %d is %q with a timeout of %s, want %q with %s", i, got, got.Timeout, want.label, want.timeout)
+		}
+	}
+	if len(cells) != 4 || cells[0].ID() != before[0].ID() || cells[0].ID() == cells[1].ID() {
+		t.Errorf("%d cells; the first is %s, before %s", len(cells), cells[0].ID(), before[0].ID())
+	}
+	e.Load.Timeout = quantity.Duration(5 * time.Second)
+	if got := e.Cells()[3].Timeout.Std(); got != 5*time.Second {
+		t.Errorf("udp has a timeout of %s, the file says 5s", got)
+	}
+	udp := e.Cells()[3]
+	udp.Connection = experiment.ConnectionNew
+	if got, want := e.Estimate(udp), e.Estimate(e.Cells()[3]); got != want {
+		t.Errorf("a new socket takes %s, want no dial beside %s", got, want)
+	}
+}

@@ -23,13 +23,32 @@ const (
 	arrivalsMax    = 1e7        // of an open loop, on average
 	requestsMax    = 20_000_000 // of one repetition: one file of samples
 	sizeMax        = quantity.Size(64 << 20)
+	datagramMax    = quantity.Size(65507) // UDP over IPv4
 	memoryMax      = quantity.Size(4e9)
 	timeMax        = quantity.Duration(time.Hour)
 	burnMax        = quantity.Duration(time.Minute)
 )
 
-// TimeoutDefault bounds one request where the file sets no timeout.
-const TimeoutDefault = quantity.Duration(30 * time.Second)
+// Timeouts of one request where the file sets none.
+const (
+	TimeoutDefault = quantity.Duration(30 * time.Second)
+	// TimeoutDatagram is that of udp, where nothing is sent again.
+	TimeoutDatagram = quantity.Duration(time.Second)
+)
+
+// Protocol says what the load speaks.
+const (
+	ProtocolHTTP1 = "http/1.1" // the default
+	ProtocolHTTP2 = "http/2"   // without TLS, by prior knowledge
+	// ProtocolTCP and ProtocolUDP carry a payload there and back, and nothing else.
+	ProtocolTCP = "tcp"
+	ProtocolUDP = "udp"
+)
+
+// Protocols lists them.
+func Protocols() []string {
+	return []string{ProtocolHTTP1, ProtocolHTTP2, ProtocolTCP, ProtocolUDP}
+}
 
 // Connection says when the load opens one.
 const (
@@ -78,7 +97,12 @@ func Read(file string, data []byte) (*Experiment, error) {
 		c.add("repetitions", "write 1 to 1000; three are enough to see whether they agree", "%d repetitions are not possible", e.Repetitions)
 	}
 	c.objectives()
+	c.claims()
 	c.matrix()
+	if err := c.errors.Err(); err != nil {
+		return nil, err
+	}
+	c.compared()
 	if err := c.errors.Err(); err != nil {
 		return nil, err
 	}

@@ -80,6 +80,8 @@ func mapType(t reflect.Type) *jsonschema.Schema {
 		return text(quantity.FrequencyPattern, "200/s")
 	case reflect.TypeFor[quantity.Fraction]():
 		return oneOf(text(quantity.FractionPattern, "0.08%"), &jsonschema.Schema{Type: "number", Minimum: "0", Maximum: "1"})
+	case reflect.TypeFor[Bound]():
+		return oneOf(&jsonschema.Schema{Type: "string", Examples: []any{"1.5ms", "-500us", "2%", "200/s"}}, &jsonschema.Schema{Type: "number"})
 	case reflect.TypeFor[topology.Ref]():
 		return text(refPattern, "c1", "c1/worker")
 	}
@@ -115,7 +117,12 @@ func restrict(schema *jsonschema.Schema) error {
 	}
 	link.DependentRequired = map[string][]string{"from": {"to"}, "to": {"from"}}
 	for name, limit := range map[string]func(*jsonschema.Schema){
-		"threads":    func(s *jsonschema.Schema) { s.Minimum, s.Maximum = "1", json.Number(fmt.Sprint(threadsMax)) },
+		"threads": func(s *jsonschema.Schema) { s.Minimum, s.Maximum = "1", json.Number(fmt.Sprint(threadsMax)) },
+		"protocol": func(s *jsonschema.Schema) {
+			for _, p := range Protocols() {
+				s.Enum = append(s.Enum, p)
+			}
+		},
 		"connection": func(s *jsonschema.Schema) { s.Enum = []any{ConnectionKept, ConnectionNew} },
 	} {
 		property, ok := load.Properties.Get(name)

@@ -1,7 +1,9 @@
 package experiment
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"time"
 
 	"skerry.dev/skerry/internal/nearest"
@@ -103,12 +105,8 @@ func (c *checker) timeout(path string, w Workload) {
 	}
 }
 
-func (l Load) timeout() quantity.Duration {
-	if l.Timeout == 0 {
-		return TimeoutDefault
-	}
-	return l.Timeout
-}
+// timeout of all protocols but udp.
+func (l Load) timeout() quantity.Duration { return cmp.Or(l.Timeout, TimeoutDefault) }
 
 // load checks the bounds of the load.
 func (c *checker) load() {
@@ -123,12 +121,41 @@ func (c *checker) load() {
 	within(c, "load.think", l.Think, 0, timeMax)
 	within(c, "load.ramp", []quantity.Duration{l.Ramp}, 0, timeMax)
 	within(c, "load.timeout", []quantity.Duration{l.timeout()}, quantity.Duration(time.Millisecond), timeMax)
+	c.protocols()
 	values(c, "load.connection", l.Connection, func(v string) string {
 		if v == ConnectionKept || v == ConnectionNew {
 			return ""
 		}
 		return "write kept or new"
 	})
+}
+
+// protocols refuses what a protocol cannot carry: the matrix crosses each with
+// every workload.
+func (c *checker) protocols() {
+	values(c, "load.protocol", c.e.Load.Protocol, func(p string) string {
+		if slices.Contains(Protocols(), p) {
+			return ""
+		}
+		return "write http/1.1, http/2, tcp or udp"
+	})
+	for i, p := range c.e.Load.Protocol {
+		if p != ProtocolTCP && p != ProtocolUDP {
+			continue
+		}
+		for j, w := range c.e.Workloads {
+			if kind, known := workloadKind(w.Name); known && !kind.echoes {
+				c.add(fmt.Sprintf("load.protocol[%d]", i), "serve payload-echo alone, or give "+p+" an experiment of its own",
+					"%s carries bytes there and back, not the requests of %s", p, w.Name)
+			}
+			for k, size := range w.Size {
+				if p == ProtocolUDP && size > datagramMax && size <= sizeMax {
+					c.add(fmt.Sprintf("workloads[%d].size[%d]", j, k), fmt.Sprintf("write at most %s, at most 1472B to stay in one packet", datagramMax),
+						"a datagram of %s is not possible", size)
+				}
+			}
+		}
+	}
 }
 
 // open reports a load that names any key of an open loop's own.

@@ -17,11 +17,11 @@ import (
 	"skerry.dev/skerry/lab/topology"
 )
 
-// Interfaces of a node.
-const (
-	dataInterface = "data"
-	mgmtInterface = "mgmt"
-)
+// DataInterface is a node's interface on the network that the experiment
+// measures, which links impair.
+const DataInterface = "data"
+
+const mgmtInterface = "mgmt"
 
 // Names in the WAN's namespace: cluster 1 has the bridge "c1", its node 2 the
 // ports "c1n2" (data) and "c1n2m" (mgmt, on the one bridge "mgmt").
@@ -125,7 +125,7 @@ func (n network) attach(h holder, node topology.Node, cluster, index int) error 
 		bridge, port, inside string
 		address              *netlink.Addr
 	}{
-		{bridgeName(cluster), port, dataInterface, withoutRoute(address(node.Data))},
+		{bridgeName(cluster), port, DataInterface, withoutRoute(address(node.Data))},
 		{"mgmt", port + "m", mgmtInterface, address(node.Mgmt)},
 	}
 	if err := setUp(inside, "lo"); err != nil {
@@ -150,7 +150,7 @@ func (n network) attach(h holder, node topology.Node, cluster, index int) error 
 // WAN's router to all else. They carry the congestion control, since a network
 // namespace may not choose every one that the kernel has by sysctl.
 func (n network) route(inside *netlink.Handle, node topology.Node) error {
-	link, err := inside.LinkByName(dataInterface)
+	link, err := inside.LinkByName(DataInterface)
 	if err != nil {
 		return fmt.Errorf("wire node %s: %w", node, err)
 	}

@@ -137,6 +137,16 @@ func (p *Process) Stop(grace time.Duration) (Use, error) {
 	return use, errors.Join(killErr, err, p.group.Remove())
 }
 
+// Within runs f on a thread in a node's namespaces: the sockets that f opens
+// there are the node's, from wherever they are used afterwards.
+func (l *Lab) Within(node topology.Ref, f func() error) error {
+	h, ok := l.Nodes[node]
+	if !ok {
+		return fmt.Errorf("enter node: no node %q", node)
+	}
+	return inNode(h, f)
+}
+
 // Dial connects by TCP from a node to HOST:PORT, where HOST is an address.
 func (l *Lab) Dial(ctx context.Context, node topology.Ref, address string) (conn net.Conn, err error) {
 	err = inNode(l.Nodes[node], func() error {

@@ -69,6 +69,13 @@ func (i Impairment) IsZero() bool {
 	return i.Delay == 0 && i.Jitter == 0 && i.Loss == 0 && i.Rate == 0
 }
 
+// Tolerance is how far the delay may be from what was asked for: 2 %, and at
+// least 100 us.
+func (i Impairment) Tolerance() quantity.Duration {
+	const share, least = 50, 100_000
+	return max(i.Delay/share, least)
+}
+
 // String describes the impairment on one line: "5ms ±1ms 0.08% 1gbit".
 func (i Impairment) String() string {
 	var parts []string
@@ -166,7 +173,7 @@ type Counters struct {
 	Lost uint64 `json:"lost"`
 	// Overflowed the bounded queue before the rate.
 	Overflowed uint64 `json:"overflowed"`
-	// Late packets left more than LateBound after their due time.
+	// Late packets left more than Tolerance after their due time.
 	Late uint64 `json:"late"`
 	// LateMaxNs is the worst lateness, in nanoseconds.
 	LateMaxNs int64 `json:"late_max_ns"`
@@ -196,6 +203,34 @@ type Match struct {
 	Source      netip.Addr `json:"source,omitzero"`
 	Destination netip.Addr `json:"destination,omitzero"`
 }
+
+// Minus is what was counted since an earlier time, with the worst lateness of
+// all time. Where a count has gone backwards the link was set anew in between:
+// forward is false, and the counts are those since then.
+func (c Counters) Minus(earlier Counters) (since Counters, forward bool) {
+	if c.Packets < earlier.Packets || c.Bytes < earlier.Bytes || c.Lost < earlier.Lost ||
+		c.Overflowed < earlier.Overflowed || c.Late < earlier.Late || c.Missed < earlier.Missed {
+		return c, false
+	}
+	return Counters{
+		Packets: c.Packets - earlier.Packets, Bytes: c.Bytes - earlier.Bytes,
+		Lost: c.Lost - earlier.Lost, Overflowed: c.Overflowed - earlier.Overflowed,
+		Late: c.Late - earlier.Late, LateMaxNs: c.LateMaxNs,
+		Missed: c.Missed - earlier.Missed,
+	}, true
+}
+
+// Gaps is when an emulator was kept from its packets since links were set.
+type Gaps struct {
+	// MaxNs is the longest of all, in nanoseconds.
+	MaxNs int64 `json:"max_ns"`
+	// Count of those longer than GapBound.
+	Count uint64 `json:"count"`
+}
+
+// GapBound is how long an emulator may be kept from its packets before that
+// counts: several times what it needs for all that one look finds.
+const GapBound = quantity.Duration(1e6)
 
 // Plus adds the counts of two times; the worst lateness is the worse one.
 func (c Counters) Plus(o Counters) Counters {

@@ -97,3 +97,37 @@ func TestIsZeroAndSplitsPackets(t *testing.T) {
 		}
 	}
 }
+
+func TestTolerance(t *testing.T) {
+	for delay, want := range map[quantity.Duration]time.Duration{
+		0: 100 * time.Microsecond, 5 * ms: 100 * time.Microsecond, 6 * ms: 120 * time.Microsecond, 50 * ms: time.Millisecond,
+	} {
+		if got := (impair.Impairment{Delay: delay}).Tolerance().Std(); got != want {
+			t.Errorf("a delay of %s has %s, want %s", delay, got, want)
+		}
+	}
+}
+
+func TestMinus(t *testing.T) {
+	early := impair.Counters{Packets: 10, Bytes: 1000, Lost: 1, Overflowed: 2, Late: 3, LateMaxNs: 90, Missed: 4}
+	later := impair.Counters{Packets: 30, Bytes: 5000, Lost: 2, Overflowed: 2, Late: 5, LateMaxNs: 90, Missed: 4}
+	want := impair.Counters{Packets: 20, Bytes: 4000, Lost: 1, Late: 2, LateMaxNs: 90}
+	if got, forward := later.Minus(early); got != want || !forward {
+		t.Errorf("got %+v, %v, want %+v", got, forward, want)
+	}
+	// Any count that has gone backwards tells that they began anew.
+	for name, back := range map[string]func(*impair.Counters){
+		"packets":    func(c *impair.Counters) { c.Packets = 9 },
+		"bytes":      func(c *impair.Counters) { c.Bytes = 999 },
+		"lost":       func(c *impair.Counters) { c.Lost = 0 },
+		"overflowed": func(c *impair.Counters) { c.Overflowed = 1 },
+		"late":       func(c *impair.Counters) { c.Late = 2 },
+		"missed":     func(c *impair.Counters) { c.Missed = 3 },
+	} {
+		anew := later
+		back(&anew)
+		if got, forward := anew.Minus(early); got != anew || forward {
+			t.Errorf("%s: got %+v, %v, want all since then", name, got, forward)
+		}
+	}
+}

@@ -26,23 +26,33 @@ func benchmarkEcho(b *testing.B, size quantity.Size) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	ours := newThread(p, 0, nil)
-	defer ours.link.close()
+	l, release, err := newLoop(b.Context())
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer release()
 	theirs := &http.Client{Transport: &http.Transport{DisableCompression: true}}
 	defer theirs.CloseIdleConnections()
 	var oursNs, theirsNs int64
-	for b.Loop() {
-		row := ours.request(b.Context(), 0)
-		if row.Error != "" {
-			b.Fatal(row.Error)
+	l.start(func(r *routine) {
+		ours := newThread(r, p, nil)
+		defer ours.link.close()
+		for b.Loop() {
+			row, _ := ours.request(0)
+			if row.Error != "" {
+				b.Fatal(row.Error)
+			}
+			oursNs += row.ResponseNs()
+			at := clock.Mono()
+			n, err := netHTTP(theirs, p, ours.answer)
+			theirsNs += clock.Mono() - at
+			if err != nil || !bytes.Equal(ours.answer[:n], p.want) {
+				b.Fatalf("net/http: %d bytes, %v", n, err)
+			}
 		}
-		oursNs += row.ResponseNs()
-		at := clock.Mono()
-		n, err := netHTTP(theirs, p, ours.answer)
-		theirsNs += clock.Mono() - at
-		if err != nil || !bytes.Equal(ours.answer[:n], p.want) {
-			b.Fatalf("net/http: %d bytes, %v", n, err)
-		}
+	})
+	if err := l.run(); err != nil {
+		b.Fatal(err)
 	}
 	b.ReportMetric(float64(oursNs)/float64(b.N), "load-ns")
 	b.ReportMetric(float64(theirsNs)/float64(b.N), "nethttp-ns")
@@ -51,7 +61,7 @@ func benchmarkEcho(b *testing.B, size quantity.Size) {
 
 // netHTTP posts the payload and reads the whole answer into buf.
 func netHTTP(c *http.Client, p *plan, buf []byte) (int, error) {
-	answer, err := c.Post("http://"+p.address+"/", "application/octet-stream", bytes.NewReader(p.want))
+	answer, err := c.Post("http://"+p.Target+"/", "application/octet-stream", bytes.NewReader(p.want))
 	if err != nil {
 		return 0, err
 	}

@@ -21,6 +21,8 @@ const (
 	classWrongBody   = "wrong body"
 	classMalformed   = "malformed answer"
 	classTrailing    = "bytes after answer"
+	// classStream is a stream of HTTP/2 that the peer gave up.
+	classStream = "stream reset"
 	// classMissed is a request of an open loop that was never begun.
 	classMissed = "missed"
 	// The next two are this machine's own limits, not the system's.
@@ -53,6 +55,7 @@ func class(err error) string {
 		{errTooLong, classLongBody},
 		{errTrailing, classTrailing},
 		{errMalformed, classMalformed},
+		{errRefused, classStream},
 	} {
 		if errors.Is(err, known.err) {
 			return known.name

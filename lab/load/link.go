@@ -1,26 +1,18 @@
 package load
 
 import (
-	"bufio"
-	"context"
 	"errors"
 	"io"
 	"net"
-	"net/http"
-	"time"
+	"net/netip"
+	"os"
 
-	"skerry.dev/skerry/internal/clock"
+	"golang.org/x/sys/unix"
 )
 
-const (
-	// readChunk is the reader's buffer: an answer up to this long is one read.
-	readChunk = 16 << 10
-	// headerMax bounds what an answer may bring beside the body: headers,
-	// interim answers, chunk sizes.
-	headerMax = 1 << 20
-	// interimMax bounds the 1xx answers before the final one.
-	interimMax = 8
-)
+// answerOverhead bounds what an answer may bring beside the body, in bytes:
+// headers, interim answers, chunk sizes, frames of other kinds.
+const answerOverhead = 1 << 20
 
 var (
 	errTooLong   = errors.New("answer is over its bound")
@@ -28,12 +20,33 @@ var (
 	errShortHead = errors.New("answer ends within its header")
 	errShortBody = errors.New("answer ends within its body")
 	errNoAnswer  = errors.New("connection closed before an answer")
-	errMalformed = errors.New("not HTTP/1.1")
+	errMalformed = errors.New("not the protocol")
+	errRefused   = errors.New("stream ended by the peer")
 )
 
-// link is a thread's way to the target: one connection after the other. The
-// zero value is closed.
+// protocol is how a thread speaks on its connections, one after the other.
+type protocol interface {
+	// begin forgets the connection before; l is a new one.
+	begin(l *link)
+	// exchange sends a request and reads the answer's body into buf, which is a
+	// byte longer than the answer that is expected.
+	exchange(l *link, buf []byte) (answer, error)
+}
+
+// answer is what came back: a body of that length in the caller's buffer. last
+// means that the connection carries no other.
+type answer struct {
+	// status of HTTP, 0 in other protocols.
+	status, length int
+	last           bool
+	stamps         stamps
+}
+
+// link is a thread's way to the target: one connection after the other. It is
+// closed until the first request.
 type link struct {
+	routine  *routine
+	protocol protocol
 	// number of the current connection, or of the dial that failed, from 1;
 	// index of the current request on it, from 1.
 	number, index int32
@@ -45,58 +58,32 @@ type link struct {
 	// ended means that the target has closed its direction.
 	ended bool
 
-	conn   net.Conn
-	reader *bufio.Reader
+	// conn is the socket, nil while closed; tests put another in its place.
+	conn   io.ReadWriteCloser
+	socket *socket
 	// budget is how many bytes of the current answer may still be read.
 	budget int
-	// unwatch ends the watch that closes conn when ctx ends.
-	unwatch func() bool
-}
-
-// answer is an HTTP answer whose body, of that length, lies in the caller's
-// buffer. last means that the connection carries no other.
-type answer struct {
-	status, length int
-	last           bool
-}
-
-// extend gives the connection, where there is one, the deadline of the request
-// that follows.
-func (l *link) extend(deadline time.Time) error {
-	if l.conn == nil {
-		return nil
-	}
-	return l.conn.SetDeadline(deadline)
 }
 
 // ready dials where there is no connection, and numbers the request that
-// follows.
-func (l *link) ready(ctx context.Context, address string, deadline time.Time) error {
+// follows. The deadline is that of the request, in CLOCK_MONOTONIC ns.
+func (l *link) ready(address netip.AddrPort, deadline int64) error {
 	l.index++
 	if l.conn != nil {
+		l.socket.deadline = deadline
 		return nil
 	}
 	l.number, l.index = l.number+1, 1
-	if err := l.dial(ctx, address, deadline); err != nil {
-		return err
+	kind := unix.SOCK_STREAM
+	if _, ok := l.protocol.(*datagrams); ok {
+		kind = unix.SOCK_DGRAM
 	}
-	return l.extend(deadline)
-}
-
-func (l *link) dial(ctx context.Context, address string, deadline time.Time) error {
-	// TCP_NODELAY is Go's default. Keep-alive probes would be packets that the
-	// experiment did not ask for.
-	d := net.Dialer{Deadline: deadline, KeepAlive: -1}
-	conn, err := d.DialContext(ctx, "tcp", address)
+	s, err := l.routine.dial(address, kind, deadline)
 	if err != nil {
 		return err
 	}
-	l.conn, l.ended = conn, false
-	l.unwatch = context.AfterFunc(ctx, func() { _ = conn.Close() })
-	if l.reader == nil {
-		l.reader = bufio.NewReaderSize(l, readChunk)
-	}
-	l.reader.Reset(l)
+	l.conn, l.socket, l.ended = s, s, false
+	l.protocol.begin(l)
 	return nil
 }
 
@@ -105,110 +92,49 @@ func (l *link) close() {
 	if l.conn == nil {
 		return
 	}
-	l.unwatch()
 	// The answer is in or lost: an error here changes neither.
 	_ = l.conn.Close()
 	l.conn = nil
 }
 
-// exchange writes the request in one write and reads the answer's body into
-// buf. It reads only once all is written, so a server that answers a body
-// larger than the socket buffers before it has read it runs into the timeout.
-func (l *link) exchange(request, buf []byte) (answer, error) {
-	l.firstByte, l.lastByte, l.budget = 0, 0, len(buf)+headerMax
-	if _, err := l.conn.Write(request); err != nil {
-		return answer{}, err
-	}
-	return l.receive(buf)
+// exchange does one request on the connection.
+func (l *link) exchange(buf []byte) (answer, error) {
+	l.firstByte, l.lastByte, l.budget = 0, 0, len(buf)+answerOverhead
+	return l.protocol.exchange(l, buf)
 }
 
-// receive reads one final answer, after any interim ones.
-func (l *link) receive(buf []byte) (answer, error) {
-	var head *http.Response
-	for range interimMax {
-		var err error
-		// No request: read as the answer to a GET, which all methods here share.
-		head, err = http.ReadResponse(l.reader, nil) //nolint:bodyclose // fill reads the body to its end; closing it does nothing more
-		if err != nil {
-			return answer{}, l.headError(err)
-		}
-		if head.StatusCode >= 200 || head.StatusCode == http.StatusSwitchingProtocols {
-			break
-		}
-	}
-	if head.StatusCode < 200 {
-		return answer{}, errMalformed
-	}
-	got := answer{status: head.StatusCode, last: head.Close}
-	var err error
-	if got.length, err = fill(head.Body, buf); err != nil {
-		return got, bodyError(err)
-	}
-	// Where the end of the connection ends the body, there can be none.
-	if l.reader.Buffered() > 0 {
-		return got, errTrailing
-	}
-	return got, nil
+// outlives reports that the connection is as good as before in spite of an
+// error: a datagram that was lost says nothing of the next.
+func (l *link) outlives(err error) bool {
+	_, ok := l.protocol.(*datagrams)
+	return ok && errors.Is(err, os.ErrDeadlineExceeded)
 }
 
-func (l *link) headError(err error) error {
-	switch {
-	case ofSocket(err):
-		return err
-	case l.ended && l.firstByte == 0:
-		return errNoAnswer
-	case l.ended:
-		return errShortHead
-	}
-	return errMalformed
-}
-
-func bodyError(err error) error {
-	switch {
-	case ofSocket(err):
-		return err
-	case errors.Is(err, io.ErrUnexpectedEOF):
-		return errShortBody
-	}
-	return errMalformed
-}
-
-// ofSocket reports an error that Read gave; any other is the parser's.
-func ofSocket(err error) bool {
-	var e net.Error
-	return errors.As(err, &e) || errors.Is(err, errTooLong)
-}
-
-// fill reads all of a body. A body that fills buf to the brim is too long.
-func fill(body io.Reader, buf []byte) (int, error) {
-	n := 0
-	for n < len(buf) {
-		k, err := body.Read(buf[n:])
-		n += k
-		switch {
-		case err == io.EOF:
-			return n, nil
-		case err != nil:
-			return n, err
-		}
-	}
-	return n, errTooLong
-}
-
-// Read is the reader's way to the socket; it stamps the first byte and the
+// Read is a protocol's way to the socket; it stamps the first byte and the
 // last so far, before anything is made of them.
 func (l *link) Read(p []byte) (int, error) {
 	if l.budget <= 0 {
 		return 0, errTooLong
 	}
 	n, err := l.conn.Read(p)
+	l.stamp(n)
+	l.ended = l.ended || errors.Is(err, io.EOF)
+	return n, err
+}
+
+// stamp notes that n bytes have just been read.
+func (l *link) stamp(n int) {
 	if n > 0 {
-		l.lastByte = clock.Mono()
+		l.lastByte = l.routine.loop.watch.now()
 	}
 	if l.firstByte == 0 {
 		l.firstByte = l.lastByte
 	}
 	l.budget -= n
-	l.ended = l.ended || errors.Is(err, io.EOF)
-	return n, err
+}
+
+// ofSocket reports an error that Read gave; any other is the parser's.
+func ofSocket(err error) bool {
+	var e net.Error
+	return errors.As(err, &e) || errors.Is(err, errTooLong) || errors.Is(err, errStopped)
 }

@@ -1,19 +1,19 @@
-// Package load drives a workload over HTTP/1.1 in a closed or an open loop and
-// records every request: it is the lab's stop-watch. A thread of either is one
-// goroutine that owns one connection and does everything itself, with no other
-// client library between the clock and the socket.
+// Package load drives a workload over HTTP/1.1, HTTP/2, TCP or UDP in a closed
+// or an open loop and records every request: it is the lab's stop-watch. A
+// thread of either is one coroutine that owns one connection and does
+// everything itself, with no other client library between the clock and the
+// socket; all threads share one core.
 //
-// It does not pipeline, retry, follow redirects, speak TLS or HTTP/2, or draw
-// conclusions; a failed request is a row that says why. Start at Run, then
-// thread.go and open.go; oneway/ is the load for timed packets.
+// It does not pipeline, share a connection between threads, retry, follow
+// redirects, speak TLS, or draw conclusions; a failed request is a row that
+// says why. Start at Run, then thread.go and open.go, with loop.go below them
+// and a file for each protocol; oneway/ is the load for timed packets.
 package load
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"skerry.dev/skerry/lab/sample"
@@ -26,67 +26,136 @@ var ErrNoAnswer = errors.New("no answer")
 // first is answered. A load of fewer requests may fail them all but one.
 const failuresMax = 20
 
-// Run drives the load to its end and returns a row per request: by thread and
-// within a thread in order, of an open loop in the order in which they were due. A request that fails does not end the load, unless
-// nothing has ever been answered: then the error is ErrNoAnswer. When ctx ends
-// the requests in flight are dropped and the error is ctx's cause, by default
-// context.Canceled; rows that were complete are returned beside any error.
-func Run(ctx context.Context, s Spec) ([]sample.Request, error) {
+// Result is what a load has seen.
+type Result struct {
+	// Requests has a row per request: by thread and within a thread in order, of
+	// an open loop in the order in which they were due.
+	Requests []sample.Request
+	// There and Back are the ways of each datagram, to the service and from it,
+	// in the order of Requests and as long, with their index as the sequence; nil
+	// for all but UDP of sizes that can carry the times. A way that was not seen
+	// has a time of 0.
+	There, Back []sample.OneWay
+}
+
+// Run drives the load to its end. A request that fails does not end the load,
+// unless nothing has ever been answered: then the error is ErrNoAnswer. When
+// ctx ends the requests in flight are dropped and the error is ctx's cause, by
+// default context.Canceled; rows that were complete are returned beside any
+// error.
+func Run(ctx context.Context, s Spec) (Result, error) {
 	p, err := newPlan(ctx, s)
 	if err != nil {
-		return nil, err
+		return Result{}, err
 	}
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
-	first := &opening{plan: p, stop: stop}
-
-	if p.open() {
-		return openLoop(ctx, p, first), context.Cause(ctx)
+	l, release, err := newLoop(ctx)
+	if err != nil {
+		return Result{}, err
 	}
-	rows := make([]sample.Request, p.total())
-	done := make([]int, p.threads())
-	var all sync.WaitGroup
-	for i := range done {
-		own := rows[i*p.perThread():][:p.perThread()]
-		start := p.Ramp.Std() * time.Duration(i) / time.Duration(len(done))
-		all.Go(func() {
-			if wait(ctx, start) {
-				done[i] = newThread(p, i, first).loop(ctx, own)
+	defer release()
+	first := &opening{plan: p, stop: func(err error) {
+		stop(err)
+		l.ended = true
+	}}
+	book := newBook(p)
+	if p.open() {
+		openLoop(l, p, first, book)
+	} else {
+		closedLoop(l, p, first, book)
+	}
+	err = l.run()
+	return book.close(), errors.Join(err, context.Cause(ctx))
+}
+
+// closedLoop starts the threads, evenly over the ramp.
+func closedLoop(l *loop, p *plan, first *opening, book *book) {
+	for i := range p.threads() {
+		own := book.part(i*p.perThread(), p.perThread())
+		wait := p.Ramp.Std() * time.Duration(i) / time.Duration(p.threads())
+		l.start(func(r *routine) {
+			if r.sleep(wait) {
+				newThread(r, p, first).closed(own)
 			}
 		})
 	}
-	all.Wait()
-	return compact(rows, done), context.Cause(ctx)
-}
-
-// compact closes the gaps that threads left behind when they were stopped.
-func compact(rows []sample.Request, done []int) []sample.Request {
-	n, each := 0, len(rows)/len(done)
-	for i, d := range done {
-		n += copy(rows[n:], rows[i*each:][:d])
-	}
-	return rows[:n]
 }
 
 // opening watches the first requests of a load, so that a target that is not
-// there ends it in seconds. All threads share it.
+// there ends it in seconds.
 type opening struct {
 	plan     *plan
-	stop     context.CancelCauseFunc
-	answered atomic.Bool
-	failures atomic.Int64
+	stop     func(error)
+	answered bool
+	failures int
 }
 
 // note takes the error class of a request that has ended, "" for none.
 func (o *opening) note(class string) {
-	if o.answered.Load() {
+	if o.answered {
 		return
 	}
 	if class == "" {
-		o.answered.Store(true)
+		o.answered = true
 		return
 	}
-	if n := min(failuresMax, o.plan.requests()); o.failures.Add(1) == int64(n) {
+	o.failures++
+	if n := min(failuresMax, o.plan.requests()); o.failures == n {
 		o.stop(fmt.Errorf("%w from %s: the first %d requests failed, the last with %q", ErrNoAnswer, o.plan.Target, n, class))
 	}
+}
+
+// book has room for every request of a load.
+type book struct {
+	requests    []sample.Request
+	there, back []sample.OneWay
+}
+
+func newBook(p *plan) *book {
+	n := p.requests()
+	b := &book{requests: make([]sample.Request, n)}
+	if p.stamps() {
+		b.there, b.back = make([]sample.OneWay, n), make([]sample.OneWay, n)
+	}
+	return b
+}
+
+// part is n rows of the book.
+func (b *book) part(from, n int) *book {
+	p := &book{requests: b.requests[from:][:n]}
+	if b.there != nil {
+		p.there, p.back = b.there[from:][:n], b.back[from:][:n]
+	}
+	return p
+}
+
+// enter writes a row.
+func (b *book) enter(i int, row sample.Request, times stamps) {
+	b.requests[i] = row
+	if b.there != nil {
+		b.there[i] = sample.OneWay{SentNs: times.sent, ReceivedNs: times.arrived}
+		b.back[i] = sample.OneWay{SentNs: times.answered, ReceivedNs: times.received}
+	}
+}
+
+// close leaves out the rows that no thread came to.
+func (b *book) close() Result {
+	n := 0
+	for i, r := range b.requests {
+		if r.ScheduledNs == 0 {
+			continue
+		}
+		b.requests[n] = r
+		if b.there != nil {
+			b.there[n], b.back[n] = b.there[i], b.back[i]
+			b.there[n].Sequence, b.back[n].Sequence = int64(n), int64(n)
+		}
+		n++
+	}
+	result := Result{Requests: b.requests[:n]}
+	if b.there != nil {
+		result.There, result.Back = b.there[:n], b.back[:n]
+	}
+	return result
 }

@@ -73,11 +73,11 @@ func startRaw(t *testing.T, serve func(net.Conn)) string {
 
 func run(t *testing.T, s Spec) []sample.Request {
 	t.Helper()
-	rows, err := Run(t.Context(), s)
+	result, err := Run(t.Context(), s)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return rows
+	return result.Requests
 }
 
 // ordered holds that an answered request has its times in their order.
@@ -219,7 +219,8 @@ func TestErrorClasses(t *testing.T) {
 			readRequest(conn)
 			_, _ = io.WriteString(conn, c.answer)
 		})
-		rows, err := Run(t.Context(), Spec{Target: target, Workload: workload.PayloadEcho, Size: 4, Iterations: 1})
+		result, err := Run(t.Context(), Spec{Target: target, Workload: workload.PayloadEcho, Size: 4, Iterations: 1})
+		rows := result.Requests
 		if !errors.Is(err, ErrNoAnswer) || len(rows) != 1 {
 			t.Errorf("%s: %d rows, error %v", c.name, len(rows), err)
 			continue
@@ -297,6 +298,7 @@ func TestLyingServer(t *testing.T) {
 }
 
 func TestTimeoutIsARowAndANewConnection(t *testing.T) {
+	t.Parallel() // it sleeps
 	var served atomic.Int32
 	target := startFunc(t, func(_ http.ResponseWriter, r *http.Request) {
 		if served.Add(1) == 2 {
@@ -342,7 +344,8 @@ func TestNobodyThere(t *testing.T) {
 	}
 	target := l.Addr().String()
 	l.Close()
-	rows, err := Run(t.Context(), Spec{Target: target, Workload: workload.HelloWorld, Threads: 10, Iterations: 1000})
+	result, err := Run(t.Context(), Spec{Target: target, Workload: workload.HelloWorld, Threads: 10, Iterations: 1000})
+	rows := result.Requests
 	if !errors.Is(err, ErrNoAnswer) {
 		t.Fatalf("got error %v, want %v", err, ErrNoAnswer)
 	}
@@ -362,6 +365,7 @@ func TestNobodyThere(t *testing.T) {
 
 // Once there has been an answer, no number of failures ends the load.
 func TestFailuresAfterAnAnswerAreRows(t *testing.T) {
+	t.Parallel() // it sleeps
 	var served atomic.Int32
 	target := startFunc(t, func(w http.ResponseWriter, _ *http.Request) {
 		if served.Add(1) > 1 {
@@ -384,7 +388,8 @@ func TestCancelReturnsWhatIsComplete(t *testing.T) {
 			<-r.Context().Done()
 		}
 	})
-	rows, err := Run(ctx, Spec{Target: target, Workload: workload.HelloWorld, Threads: 2, Iterations: 1000, Timeout: quantity.Duration(time.Hour)})
+	result, err := Run(ctx, Spec{Target: target, Workload: workload.HelloWorld, Threads: 2, Iterations: 1000, Timeout: quantity.Duration(time.Hour)})
+	rows := result.Requests
 	if !errors.Is(err, context.Canceled) {
 		t.Errorf("got error %v, want %v", err, context.Canceled)
 	}
@@ -398,7 +403,8 @@ func TestCancelReturnsWhatIsComplete(t *testing.T) {
 func TestCancelEndsThinking(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	target := startFunc(t, func(http.ResponseWriter, *http.Request) { time.AfterFunc(20*time.Millisecond, cancel) })
-	rows, err := Run(ctx, Spec{Target: target, Workload: workload.HelloWorld, Iterations: 2, Think: quantity.Duration(time.Hour)})
+	result, err := Run(ctx, Spec{Target: target, Workload: workload.HelloWorld, Iterations: 2, Think: quantity.Duration(time.Hour)})
+	rows := result.Requests
 	if !errors.Is(err, context.Canceled) || len(rows) != 1 {
 		t.Errorf("%d rows and error %v, want 1 and %v", len(rows), err, context.Canceled)
 	}

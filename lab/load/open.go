@@ -1,10 +1,10 @@
 package load
 
-// A request of an open loop: due → queued → taken by a free thread → as in
-// thread.go. One goroutine with an OS thread of its own sleeps from arrival to
-// arrival and queues each; it never waits for a thread of the loop. So a
-// request that waits for a free connection waits on the system's account, and a
-// slow system does not slow the arrivals down.
+// A request of an open loop: due → taken by a free thread, or queued for the
+// first that gets free → as in thread.go. One coroutine sleeps from arrival to
+// arrival and never waits for a thread: so a request that waits for a free
+// connection waits on the system's account, and a slow system does not slow the
+// arrivals down.
 //
 // The generator's own lateness is in the rows: SentNs less the later of
 // ScheduledNs and the LastByteNs that came before it on the same thread, where
@@ -12,25 +12,14 @@ package load
 // response time, which errs to the long side.
 
 import (
-	"context"
 	"math"
 	"math/rand/v2"
-	"runtime"
-	"sync"
-	"time"
 
-	"golang.org/x/sys/unix"
-
-	"skerry.dev/skerry/internal/clock"
 	"skerry.dev/skerry/lab/sample"
 )
 
-const (
-	// napMax bounds a sleep, so that a load which is stopped ends soon.
-	napMax = int64(20 * time.Millisecond)
-	// arrivalStream keeps the arrivals apart from other uses of the seed.
-	arrivalStream = 0x6172726976616c // "arrival"
-)
+// arrivalStream keeps the arrivals apart from other uses of the seed.
+const arrivalStream = 0x6172726976616c // "arrival"
 
 // arrivals draws when each request of an open loop is due, in ns from its
 // start, in order and below its duration. Equal specs have equal arrivals.
@@ -51,73 +40,83 @@ func arrivals(s Spec) []int64 {
 	return list
 }
 
-// openLoop runs the plan's arrivals and returns the rows of those that were
-// done or missed: all of them unless ctx ends.
-func openLoop(ctx context.Context, p *plan, o *opening) []sample.Request {
-	rows := make([]sample.Request, len(p.arrivals))
-	// Room for every arrival: to queue one never blocks.
-	queue := make(chan int, len(rows))
-	start := clock.Mono()
-	var all sync.WaitGroup
-	all.Go(func() { arrive(ctx, start, p.arrivals, queue) })
-	for i := range p.threads() {
-		all.Go(func() { newThread(p, i, o).serve(ctx, start, queue, rows) })
-	}
-	all.Wait()
-	n := 0
-	for _, r := range rows {
-		if r.ScheduledNs != 0 {
-			rows[n] = r
-			n++
-		}
-	}
-	return rows[:n]
+// crowd is the threads of an open loop and the requests that wait for one.
+type crowd struct {
+	start int64
+	rows  *book
+	// idle threads, the one that has waited longest first, so that all
+	// connections are used alike.
+	idle []*thread
+	// due counts the requests that are due, taken those that a thread has taken,
+	// in order.
+	due, taken int
+	// over means that no more will be due.
+	over bool
 }
 
-// arrive queues the index of each arrival when it is due, and closes the queue.
-func arrive(ctx context.Context, start int64, arrivals []int64, queue chan<- int) {
-	defer close(queue)
-	// The runtime's timers wake up to a millisecond late; the kernel's, without
-	// their slack, some tens of microseconds. The slack belongs to the OS thread,
-	// which ends with this goroutine because it is never unlocked.
-	runtime.LockOSThread()
-	// Refused, it stays at 50 µs.
-	_ = unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0)
-	for i, after := range arrivals {
-		if !sleepUntil(ctx, start+after) {
+// openLoop starts the threads and what hands them their requests.
+func openLoop(l *loop, p *plan, first *opening, rows *book) {
+	c := &crowd{start: l.watch.now(), rows: rows}
+	for range p.threads() {
+		l.start(func(r *routine) { newThread(r, p, first).serve(c) })
+	}
+	l.start(func(r *routine) { c.arrive(r, p.arrivals) })
+}
+
+// arrive hands each request to an idle thread when it is due.
+func (c *crowd) arrive(r *routine, arrivals []int64) {
+	for _, after := range arrivals {
+		if !r.sleepUntil(c.start + after) {
 			return
 		}
-		queue <- i
+		c.due++
+		if len(c.idle) > 0 {
+			first := c.idle[0]
+			c.idle = c.idle[1:]
+			r.loop.wake(first.routine, woken)
+		}
+	}
+	c.over = true
+	for _, t := range c.idle {
+		r.loop.wake(t.routine, woken)
 	}
 }
 
-// sleepUntil sleeps until a time of CLOCK_MONOTONIC, and reports whether ctx is
-// still alive.
-func sleepUntil(ctx context.Context, at int64) bool {
-	for now := clock.Mono(); now < at && ctx.Err() == nil; now = clock.Mono() {
-		nap := unix.NsecToTimespec(min(at, now+napMax))
-		// A signal ends the nap early: the loop looks at the clock again.
-		_ = unix.ClockNanosleep(unix.CLOCK_MONOTONIC, unix.TIMER_ABSTIME, &nap, nil)
+// next is the index of the request that has waited longest; it waits for one.
+func (c *crowd) next(t *thread) (i int, ok bool) {
+	for c.taken == c.due {
+		if c.over {
+			return 0, false
+		}
+		c.idle = append(c.idle, t)
+		if t.routine.wait(never) == stopped {
+			return 0, false
+		}
 	}
-	return ctx.Err() == nil
+	c.taken++
+	return c.taken - 1, true
 }
 
-// serve does queued requests until there are no more. One that has waited for
-// longer than a request may take is missed: nobody waits for it any more. So a
-// load ends within its duration and two timeouts.
-func (t *thread) serve(ctx context.Context, start int64, queue <-chan int, rows []sample.Request) {
+// serve does requests until there are no more. One that has waited for longer
+// than a request may take is missed: nobody waits for it any more. So a load
+// ends within its duration and two timeouts.
+func (t *thread) serve(c *crowd) {
 	defer t.link.close()
-	for i := range queue {
-		due := start + t.plan.arrivals[i]
-		row := sample.Request{Thread: t.number, ScheduledNs: due, Error: classMissed}
-		if clock.Mono()-due <= int64(t.plan.timeout()) {
-			row = t.request(ctx, due)
-		}
-		// The end of ctx closes the connection; what that breaks is no finding.
-		if ctx.Err() != nil && row.Error != "" {
+	for {
+		i, ok := c.next(t)
+		if !ok {
 			return
 		}
-		rows[i] = row
+		due := c.start + t.plan.arrivals[i]
+		row, times := sample.Request{Thread: t.routine.number, ScheduledNs: due, Error: classMissed}, stamps{}
+		if t.routine.loop.watch.now()-due <= int64(t.plan.timeout()) {
+			row, times = t.request(due)
+		}
+		// The end of the loop ends the request; what that breaks is no finding.
+		if row.Error != "" && t.routine.loop.ended {
+			return
+		}
+		c.rows.enter(i, row, times)
 		t.opening.note(row.Error)
 	}
 }

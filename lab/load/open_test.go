@@ -103,6 +103,7 @@ func TestStallIsChargedToAllWhoWait(t *testing.T) {
 }
 
 func TestMissedRequestsAreRows(t *testing.T) {
+	t.Parallel() // it sleeps
 	var served atomic.Int32
 	target := startFunc(t, func(http.ResponseWriter, *http.Request) {
 		served.Add(1)
@@ -138,9 +139,10 @@ func TestOpenLoopIsCancelled(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	time.AfterFunc(200*time.Millisecond, cancel)
 	begin := time.Now()
-	rows, err := Run(ctx, Spec{
+	result, err := Run(ctx, Spec{
 		Target: start(t, workload.HelloWorld), Workload: workload.HelloWorld, OpenLoop: OpenLoop{Rate: 100, Duration: quantity.Duration(time.Minute)},
 	})
+	rows := result.Requests
 	if !errors.Is(err, context.Canceled) || time.Since(begin) > 10*time.Second {
 		t.Errorf("error %v after %s, want %v soon", err, time.Since(begin), context.Canceled)
 	}

@@ -14,14 +14,22 @@ import (
 	"skerry.dev/skerry/lab/workload"
 )
 
+// What every request says of itself.
+const (
+	userAgent   = "skerry-agent"
+	contentType = "application/octet-stream"
+)
+
 // plan is what all threads share: it is made before the first request and not
 // written afterwards.
 type plan struct {
 	Spec
 	// address is the target, looked up.
-	address string
-	// request is the whole of it, header and body, so that it is one write.
-	request []byte
+	address netip.AddrPort
+	message message
+	// wire is the message as the protocol sends it: all of it, but the header
+	// alone of HTTP/2, where frames go between.
+	wire []byte
 	// want is the expected body: nil where any will do.
 	want []byte
 	// wantLen is the expected length of the body, -1 where any will do.
@@ -30,12 +38,23 @@ type plan struct {
 	arrivals []int64
 }
 
+// message is a request as the workload sees it.
+type message struct {
+	method, path string
+	body         []byte
+}
+
 // requests is how many the load makes.
 func (p *plan) requests() int {
 	if p.open() {
 		return len(p.arrivals)
 	}
 	return p.total()
+}
+
+// stamps reports whether datagrams carry times.
+func (p *plan) stamps() bool {
+	return p.Protocol == workload.UDP && p.Size >= workload.DatagramHeader
 }
 
 func newPlan(ctx context.Context, s Spec) (*plan, error) {
@@ -47,39 +66,46 @@ func newPlan(ctx context.Context, s Spec) (*plan, error) {
 		return nil, fmt.Errorf("target %q: %w", s.Target, err)
 	}
 	p := &plan{Spec: s, address: address, wantLen: -1}
-	method, path, body := http.MethodGet, "/", []byte(nil)
+	m := message{method: http.MethodGet, path: "/"}
 	switch s.Workload {
 	case workload.PayloadEcho:
-		method, body = http.MethodPost, payload(s.Size, s.Seed)
-		p.want, p.wantLen = body, len(body)
+		m.method, m.body = http.MethodPost, payload(s.Size, s.Seed)
+		p.want, p.wantLen = m.body, len(m.body)
 	case workload.PayloadRecv:
-		method, body = http.MethodPost, payload(s.Size, s.Seed)
+		m.method, m.body = http.MethodPost, payload(s.Size, s.Seed)
 	case workload.StaticReply:
 		p.wantLen = workload.StaticReplyLen
 	case workload.Sleep:
-		method, body = http.MethodPost, []byte(decimal(float64(s.Time)/1e6))
+		m.method, m.body = http.MethodPost, []byte(decimal(float64(s.Time)/1e6))
 	case workload.Burn:
-		path = "/?ms=" + decimal(float64(s.Time)/1e6) + "&mb=" + decimal(float64(s.Memory)/1e6)
+		m.path = "/?ms=" + decimal(float64(s.Time)/1e6) + "&mb=" + decimal(float64(s.Memory)/1e6)
 	}
 	if p.open() {
 		p.arrivals = arrivals(s)
 	}
-	p.request = p.format(method, path, body)
+	p.message = m
+	switch s.Protocol {
+	case workload.HTTP2:
+		p.wire = formatHTTP2(p.Target, m)
+	case workload.TCP, workload.UDP:
+		p.wire = m.body
+	default:
+		p.wire = formatHTTP1(p.Target, m, p.Connection == New)
+	}
 	return p, nil
 }
 
-func (p *plan) format(method, path string, body []byte) []byte {
-	var b bytes.Buffer
-	fmt.Fprintf(&b, "%s %s HTTP/1.1\r\nHost: %s\r\nUser-Agent: skerry-agent\r\n", method, path, p.Target)
-	if method == http.MethodPost {
-		fmt.Fprintf(&b, "Content-Type: application/octet-stream\r\nContent-Length: %d\r\n", len(body))
+// protocol gives a thread its own.
+func (p *plan) protocol() protocol {
+	switch p.Protocol {
+	case workload.HTTP2:
+		return &http2Link{message: p.message, fields: p.wire}
+	case workload.TCP:
+		return &stream{request: p.wire}
+	case workload.UDP:
+		return newDatagrams(p.wire)
 	}
-	if p.Connection == New {
-		b.WriteString("Connection: close\r\n")
-	}
-	b.WriteString("\r\n")
-	b.Write(body)
-	return b.Bytes()
+	return &http1{request: p.wire}
 }
 
 // payload is random, so that nothing on the way can compress it.
@@ -95,24 +121,25 @@ func payload(n quantity.Size, seed uint64) []byte {
 func decimal(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) }
 
 // resolve looks a target up once, so that no request is charged for DNS.
-func resolve(ctx context.Context, target string) (string, error) {
+func resolve(ctx context.Context, target string) (netip.AddrPort, error) {
 	host, port, err := net.SplitHostPort(target)
 	if err != nil {
-		return "", err
+		return netip.AddrPort{}, err
 	}
-	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
-		return "", fmt.Errorf("%w: %q is no port", ErrSpec, port)
+	n, err := strconv.ParseUint(port, 10, 16)
+	if err != nil || n == 0 {
+		return netip.AddrPort{}, fmt.Errorf("%w: %q is no port", ErrSpec, port)
 	}
 	// The header line holds the host as written.
 	if i := bytes.IndexFunc([]byte(host), func(r rune) bool { return r <= ' ' || r > '~' }); i >= 0 || host == "" {
-		return "", fmt.Errorf("%w: %q is no host", ErrSpec, host)
+		return netip.AddrPort{}, fmt.Errorf("%w: %q is no host", ErrSpec, host)
 	}
 	if a, err := netip.ParseAddr(host); err == nil {
-		return net.JoinHostPort(a.String(), port), nil
+		return netip.AddrPortFrom(a.Unmap(), uint16(n)), nil
 	}
 	addrs, err := net.DefaultResolver.LookupNetIP(ctx, "ip", host)
 	if err != nil {
-		return "", err
+		return netip.AddrPort{}, err
 	}
-	return net.JoinHostPort(addrs[0].Unmap().String(), port), nil
+	return netip.AddrPortFrom(addrs[0].Unmap(), uint16(n)), nil
 }

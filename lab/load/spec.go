@@ -60,6 +60,8 @@ type Spec struct {
 	Target string `json:"target"`
 	// Workload that the target serves: a name of package workload.
 	Workload string `json:"workload"`
+	// Protocol by which it is asked: one of package workload; empty is HTTP/1.1.
+	Protocol string `json:"protocol,omitempty"`
 	// Size of the request's body, for payload-echo and payload-recv.
 	Size quantity.Size `json:"size,omitempty"`
 	// Time that sleep sleeps or burn computes.
@@ -105,7 +107,7 @@ func (s Spec) Check() error {
 	if s.open() {
 		loop = s.checkOpen
 	}
-	for _, err := range []error{s.checkWorkload(), loop(), s.checkConnections()} {
+	for _, err := range []error{s.checkWorkload(), s.checkProtocol(), loop(), s.checkConnections()} {
 		if err != nil {
 			return fmt.Errorf("%w: %w", ErrSpec, err)
 		}
@@ -132,6 +134,21 @@ func (s Spec) checkWorkload() error {
 		return fmt.Errorf("memory %s: only burn takes one", s.Memory)
 	case s.Time < 0 || s.Memory < 0 || s.Memory > workload.MemoryMax:
 		return fmt.Errorf("time %s or memory %s is out of range", s.Time, s.Memory)
+	}
+	return nil
+}
+
+func (s Spec) checkProtocol() error {
+	raw := s.Protocol == workload.TCP || s.Protocol == workload.UDP
+	switch {
+	case s.Protocol != "" && !slices.Contains(workload.Protocols(), s.Protocol):
+		return fmt.Errorf("protocol %q is none of %s", s.Protocol, strings.Join(workload.Protocols(), ", "))
+	case raw && s.Workload != workload.PayloadEcho:
+		return fmt.Errorf("%s is not served over %s: %s alone is", s.Workload, s.Protocol, workload.PayloadEcho)
+	case raw && s.Size < 1:
+		return fmt.Errorf("size %s: over %s an echo has at least 1 byte", s.Size, s.Protocol)
+	case s.Protocol == workload.UDP && s.Size > workload.DatagramMax:
+		return fmt.Errorf("size %s: a datagram has at most %d bytes", s.Size, workload.DatagramMax)
 	}
 	return nil
 }

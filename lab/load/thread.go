@@ -1,22 +1,18 @@
 package load
 
 // A request: due → (dial) → sent → first byte → last byte → checked → think.
-// One goroutine does it all and stamps it all; the runtime wakes it when the
-// socket is ready. Only a dial involves another goroutine: the one with which
-// net.Dialer watches the deadline.
+// One coroutine does it all and stamps it all; the loop wakes it when its socket
+// is ready (loop.go).
 //
 // A request is due when its thread is ready to send it: at the start of the
-// loop, after the answer before it or, with think time, when the thread has
-// woken up. A late wake-up is the generator's fault, up to a millisecond with
-// the Go runtime, and is not charged to the system; in a closed loop it only
-// makes the think time longer.
+// loop, after the answer before it and those of other threads that came with it
+// or, with think time, when the thread has woken up. A late wake-up is the generator's fault and is not charged to the
+// system; in a closed loop it only makes the think time longer.
 
 import (
 	"bytes"
-	"context"
 	"time"
 
-	"skerry.dev/skerry/internal/clock"
 	"skerry.dev/skerry/lab/sample"
 )
 
@@ -28,11 +24,11 @@ const (
 	answerMin = 64 << 10
 )
 
-// thread is one thread of the loop; nothing in it is shared but the plan and
-// the opening.
+// thread is one thread of the load; nothing in it is shared but the plan, the
+// opening and the loop behind the routine.
 type thread struct {
+	routine *routine
 	plan    *plan
-	number  int32
 	opening *opening
 	link    link
 	// answer is one byte longer than the body that is expected, so that a full
@@ -40,28 +36,29 @@ type thread struct {
 	answer []byte
 }
 
-func newThread(p *plan, number int, o *opening) *thread {
+func newThread(r *routine, p *plan, o *opening) *thread {
 	size := max(answerMin, p.wantLen) + 1
-	return &thread{plan: p, number: int32(number), opening: o, answer: make([]byte, size)}
+	return &thread{routine: r, plan: p, opening: o, link: link{routine: r, protocol: p.protocol()}, answer: make([]byte, size)}
 }
 
-// loop fills rows and returns how many: fewer than there are when ctx ends.
-func (t *thread) loop(ctx context.Context, rows []sample.Request) int {
+// closed fills the rows one after the other, until the loop ends.
+func (t *thread) closed(rows *book) {
 	defer t.link.close()
-	for i := range rows {
-		if i > 0 && !wait(ctx, t.pause(rows[i-1])) {
-			return i
+	pause := time.Duration(0)
+	for i := range rows.requests {
+		if i > 0 && !t.routine.rest(pause) {
+			return
 		}
-		row := t.request(ctx, 0)
-		// The end of ctx closes the connection; what that breaks is no finding.
-		if row.Error != "" && ctx.Err() != nil {
-			return i
+		row, times := t.request(0)
+		// The end of the loop ends the request; what that breaks is no finding.
+		if row.Error != "" && t.routine.loop.ended {
+			return
 		}
 		row.Warmup = i < t.plan.Warmup
-		rows[i] = row
+		rows.enter(i, row, times)
 		t.opening.note(row.Error)
+		pause = t.pause(row)
 	}
-	return len(rows)
 }
 
 func (t *thread) pause(last sample.Request) time.Duration {
@@ -73,33 +70,31 @@ func (t *thread) pause(last sample.Request) time.Duration {
 
 // request does one request that was due at a time of CLOCK_MONOTONIC, 0 for
 // now, and leaves the link open only if the next one may use it.
-func (t *thread) request(ctx context.Context, due int64) sample.Request {
-	deadline := time.Now().Add(t.plan.timeout())
-	err := t.link.extend(deadline)
+func (t *thread) request(due int64) (sample.Request, stamps) {
+	now := t.routine.loop.watch.now
+	began := now()
 	if due == 0 {
-		due = clock.Mono()
+		due = began
 	}
-	row := sample.Request{Thread: t.number, ScheduledNs: due}
-	if err == nil {
-		err = t.link.ready(ctx, t.plan.address, deadline)
-	}
+	row := sample.Request{Thread: t.routine.number, ScheduledNs: due}
+	err := t.link.ready(t.plan.address, began+int64(t.plan.timeout()))
 	row.Connection, row.Index = t.link.number, t.link.index
 	if err != nil {
 		row.Error = "dial " + class(err)
-		return row
+		return row, stamps{}
 	}
-	row.SentNs = clock.Mono()
-	got, err := t.link.exchange(t.plan.request, t.answer)
+	row.SentNs = now()
+	got, err := t.link.exchange(t.answer)
 	row.FirstByteNs = t.link.firstByte
 	row.Status = int32(got.status)
 	if err == nil {
 		row.LastByteNs = t.link.lastByte
 	}
-	if err != nil || got.last || t.plan.Connection == New {
+	if err != nil && !t.link.outlives(err) || got.last || t.plan.Connection == New {
 		t.link.close()
 	}
 	row.Error = t.verdict(got, err)
-	return row
+	return row, got.stamps
 }
 
 // verdict is the error class of a request, "" for the answer that was expected.
@@ -118,19 +113,4 @@ func (t *thread) verdict(got answer, err error) string {
 		return classWrongBody
 	}
 	return ""
-}
-
-// wait sleeps, and reports whether ctx is still alive.
-func wait(ctx context.Context, d time.Duration) bool {
-	if d == 0 {
-		return ctx.Err() == nil
-	}
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return ctx.Err() == nil
-	case <-ctx.Done():
-		return false
-	}
 }

@@ -1,7 +1,11 @@
-// Package measure turns samples into figures: quantiles, means, boxes and the
-// median with its confidence interval. It is pure, knows no cell but the
-// samples it is handed, compares nothing and bootstraps nothing. Start at
-// Summarise; Sorted holds the arithmetic.
+// Package measure turns samples into figures, and figures into statements that
+// can be defended. Of the requests of a repetition it keeps the times (Gather);
+// repetitions make a cell (Pool) with its quantiles, means and box. An Estimate
+// has an interval from a hierarchical bootstrap (Repetitions.Quantile,
+// Contrast); two runs are told apart by a permutation test (Compare). It is
+// pure: the same samples and the same seed give the same figures. It drops no
+// outlier, fits no model, and knows no cell but the samples it is handed. Start
+// at Pool; Sorted holds the arithmetic.
 package measure
 
 import (
@@ -38,9 +42,7 @@ type Summary struct {
 
 // Times are figures of N response times.
 type Times struct {
-	Median time.Duration
-	// Interval holds the median with a probability of at least 95 %.
-	Interval Interval
+	Median   time.Duration
 	P90, P99 time.Duration
 	Mean     time.Duration
 	// IQRMean is the mean of the values between the quartiles.
@@ -48,13 +50,6 @@ type Times struct {
 	Max     time.Duration
 	// Box is in nanoseconds.
 	Box Box
-}
-
-// Interval is a confidence interval. Coverage is the probability with which it
-// holds the true value, 0 where there were too few values for one.
-type Interval struct {
-	Low, High time.Duration
-	Coverage  float64
 }
 
 // ErrorClass counts the requests that failed in one way.
@@ -74,39 +69,7 @@ type ErrorClass struct {
 //     or not, since a connection's first request is mostly its warm-up.
 //   - Otherwise every request has a connection of its own and pays for its
 //     dial: all that are not warm-up are the sample, and First is its median.
-func Summarise(requests []sample.Request) Summary {
-	kept := slices.ContainsFunc(requests, func(r sample.Request) bool { return r.Index > 1 })
-	var s Summary
-	var times, first []float64
-	errors := map[string]int{}
-	for _, r := range requests {
-		if !r.Warmup {
-			s.Requests++
-		}
-		switch {
-		case r.Error != "" && !r.Warmup:
-			s.Errors++
-			errors[r.Error]++
-		case r.Error != "":
-		case kept && r.Index == 1:
-			first = append(first, float64(r.ResponseNs()))
-		case !r.Warmup:
-			times = append(times, float64(r.ResponseNs()))
-		}
-	}
-	if !kept {
-		first = times
-	}
-	s.ErrorClasses = classes(errors)
-	s.N, s.FirstN = len(times), len(first)
-	if s.N > 0 {
-		s.Times = figures(Sort(times))
-	}
-	if s.FirstN > 0 {
-		s.First = duration(Sort(first).Median())
-	}
-	return s
-}
+func Summarise(requests []sample.Request) Summary { return Gather(requests).Summary() }
 
 // ErrorShare is the share of requests that failed, 0 without requests.
 func (s Summary) ErrorShare() float64 {
@@ -114,7 +77,7 @@ func (s Summary) ErrorShare() float64 {
 }
 
 func figures(values Sorted) Times {
-	t := Times{
+	return Times{
 		Median:  duration(values.Median()),
 		P90:     duration(values.Quantile(0.90)),
 		P99:     duration(values.Quantile(0.99)),
@@ -123,10 +86,6 @@ func figures(values Sorted) Times {
 		Max:     duration(values.Max()),
 		Box:     values.Box(),
 	}
-	if low, high, coverage, ok := values.MedianInterval(); ok {
-		t.Interval = Interval{Low: duration(low), High: duration(high), Coverage: coverage}
-	}
-	return t
 }
 
 // duration rounds nanoseconds, which interpolation may have split.

@@ -38,19 +38,12 @@ func TestKeptConnectionsReportRequestOneApart(t *testing.T) {
 	if s.Times.Median != 12500*time.Microsecond || s.Times.Max != 15*time.Millisecond || s.Times.Mean != 12500*time.Microsecond {
 		t.Errorf("median %v, max %v, mean %v; want 12.5ms, 15ms, 12.5ms", s.Times.Median, s.Times.Max, s.Times.Mean)
 	}
-	want := Interval{Low: 10 * time.Millisecond, High: 15 * time.Millisecond, Coverage: 0.96875}
-	if s.Times.Interval != want {
-		t.Errorf("interval %+v, want %+v", s.Times.Interval, want)
-	}
 }
 
 func TestKeptConnectionWithoutWarmupDropsRequestOneFromTheSample(t *testing.T) {
 	s := Summarise([]sample.Request{request(1, 90), request(2, 10), request(3, 20)})
 	if s.Requests != 3 || s.N != 2 || s.Times.Max != 20*time.Millisecond || s.First != 90*time.Millisecond {
 		t.Errorf("got %+v, want 3 requests, 2 of them timed, the slowest 20ms, first 90ms", s)
-	}
-	if s.Times.Interval.Coverage != 0 {
-		t.Errorf("two values have an interval: %+v", s.Times.Interval)
 	}
 }
 
@@ -117,7 +110,7 @@ func TestEveryFigureIsOfTheSample(t *testing.T) {
 		requests = append(requests, request(2, ms*ms/100))
 	}
 	got := Summarise(requests).Times
-	got.Interval, got.Box = Interval{}, Box{}
+	got.Box = Box{}
 	want := Times{ // NumPy, of [i*i//100 for i in range(101)], as in sorted_test.go
 		Median: 25 * time.Millisecond, P90: 81 * time.Millisecond, P99: 98 * time.Millisecond,
 		Mean: 33_099_010, IQRMean: 26_764_706, Max: 100 * time.Millisecond,

@@ -75,11 +75,11 @@ func (s Sorted) Mean() float64 {
 // included: what table 3 of the ClusterLink paper calls IQR mean. The paper
 // does not say what becomes of values that equal a quartile; here they count.
 func (s Sorted) IQRMean() float64 {
-	middle := s.between(s.Quantile(0.25), s.Quantile(0.75))
-	if len(middle) == 0 {
+	from, to := s.bounds(s.Quantile(0.25), s.Quantile(0.75))
+	if from == to {
 		return s.Median() // two values lie on either side of both quartiles
 	}
-	return middle.Mean()
+	return s[from:to].Mean()
 }
 
 // Box is the set's five-number summary.
@@ -90,29 +90,27 @@ func (s Sorted) Box() Box {
 		return b
 	}
 	reach := whiskerIQRs * (b.Q3 - b.Q1)
-	inside := s.between(b.Q1-reach, b.Q3+reach)
-	b.Low, b.High = inside.Min(), inside.Max()
-	beyond := slices.DeleteFunc(slices.Clone(s), func(v float64) bool { return b.Low <= v && v <= b.High })
-	b.OutlierCount = len(beyond)
-	b.Outliers = thin(beyond, outliersMax)
+	from, to := s.bounds(b.Q1-reach, b.Q3+reach)
+	b.Low, b.High = s[from], s[to-1]
+	b.OutlierCount = from + len(s) - to
+	b.Outliers = make([]float64, min(b.OutlierCount, outliersMax))
+	for i := range b.Outliers {
+		rank := i
+		if b.OutlierCount > outliersMax {
+			rank = i * (b.OutlierCount - 1) / (outliersMax - 1)
+		}
+		if rank >= from {
+			rank += to - from
+		}
+		b.Outliers[i] = s[rank]
+	}
 	return b
 }
 
-// between is the part of the set from low to high, both included.
-func (s Sorted) between(low, high float64) Sorted {
-	from, _ := slices.BinarySearch(s, low)
-	to, _ := slices.BinarySearch(s, math.Nextafter(high, math.Inf(1)))
-	return s[from:to]
-}
-
-// thin keeps n values at even ranks, the first and last among them.
-func thin(values Sorted, n int) []float64 {
-	if len(values) <= n {
-		return values
-	}
-	kept := make([]float64, n)
-	for i := range kept {
-		kept[i] = values[i*(len(values)-1)/(n-1)]
-	}
-	return kept
+// bounds are the ranks, from 0, of the first value that is at least low and of
+// the first beyond high.
+func (s Sorted) bounds(low, high float64) (from, to int) {
+	from, _ = slices.BinarySearch(s, low)
+	to, _ = slices.BinarySearch(s, math.Nextafter(high, math.Inf(1)))
+	return from, to
 }

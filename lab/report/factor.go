@@ -7,6 +7,7 @@ import (
 
 	"skerry.dev/skerry/lab/experiment"
 	"skerry.dev/skerry/lab/impair"
+	"skerry.dev/skerry/lab/report/figure"
 )
 
 // factor is one dimension of the matrix. Its level is empty for a cell that
@@ -14,6 +15,24 @@ import (
 type factor struct {
 	name  string
 	level func(experiment.Cell) string
+}
+
+// measured is a factor whose levels are numbers, so that a figure can be drawn
+// along it.
+type measured struct {
+	figure.Axis
+	number func(experiment.Cell) float64
+}
+
+// numeric lists the factors that figures are drawn along.
+func numeric() []measured {
+	return []measured{
+		{figure.Axis{Name: "size", Unit: "KB"}, func(c experiment.Cell) float64 { return float64(c.Size) / 1000 }},
+		{figure.Axis{Name: "time", Unit: "ms"}, func(c experiment.Cell) float64 { return inMs(c.Time.Std()) }},
+		{figure.Axis{Name: "threads"}, func(c experiment.Cell) float64 { return float64(c.Threads) }},
+		{figure.Axis{Name: "think", Unit: "ms"}, func(c experiment.Cell) float64 { return inMs(c.Think.Std()) }},
+		{figure.Axis{Name: "rate", Unit: "requests/s"}, func(c experiment.Cell) float64 { return float64(c.Rate) }},
+	}
 }
 
 // axes are the two factors that every table and figure shows; conditions are
@@ -34,6 +53,7 @@ func conditions() []factor {
 		{"threads", func(c experiment.Cell) string { return strconv.Itoa(c.Threads) }},
 		{"think", func(c experiment.Cell) string { return unlessOpen(c, c.Think.String()) }},
 		{"ramp", func(c experiment.Cell) string { return unlessZero(c.Ramp) }},
+		{"protocol", func(c experiment.Cell) string { return c.Protocol }},
 		{"connection", func(c experiment.Cell) string { return c.Connection }},
 		{"rate", func(c experiment.Cell) string { return unlessClosed(c, c.Rate.String()) }},
 		{"arrivals", func(c experiment.Cell) string { return c.Arrivals }},
@@ -109,6 +129,23 @@ func levels(factors []factor, c experiment.Cell) []string {
 	return texts
 }
 
+// groupBy keeps the order of appearance, of groups and within them.
+func groupBy(results []Result, key func(Result) string) [][]Result {
+	index := map[string]int{}
+	var groups [][]Result
+	for _, r := range results {
+		k := key(r)
+		i, ok := index[k]
+		if !ok {
+			i = len(groups)
+			index[k] = i
+			groups = append(groups, nil)
+		}
+		groups[i] = append(groups[i], r)
+	}
+	return groups
+}
+
 // phrase names a cell's levels in a sentence: "payload-echo, 1MB, threads 8".
 func phrase(factors []factor, c experiment.Cell) string {
 	var parts []string
@@ -123,4 +160,15 @@ func phrase(factors []factor, c experiment.Cell) string {
 		}
 	}
 	return strings.Join(parts, ", ")
+}
+
+// Labels names each result by what differs between them: "edg10, direct, 1KB".
+func Labels(results []Result) []string {
+	varying, _ := split(results)
+	heads := append(axes(), varying...)
+	all := make([]string, len(results))
+	for i, r := range results {
+		all[i] = phrase(heads, r.Cell)
+	}
+	return all
 }

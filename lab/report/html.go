@@ -1,242 +1,217 @@
 package report
 
 import (
-	_ "embed" // the page's template and style
+	"bytes"
+	"embed"
 	"fmt"
 	"html/template"
 	"io"
-	"slices"
 	"strconv"
-	"strings"
-	"time"
-
-	"skerry.dev/skerry/lab/experiment"
-	"skerry.dev/skerry/lab/impair"
 )
 
-//go:embed page.html
-var pageHTML string
-
-//go:embed page.css
-var pageCSS string
+//go:embed page
+var pageFiles embed.FS
 
 // HTML writes the result as one page that needs nothing else: style and
-// figures are inside, there is no script and no reference to another file.
+// figures are inside, there is no script and no reference to another file. Of
+// the figures it holds the first panelsMax, of long tables of evidence the first
+// rowsMax rows, and says so.
 func HTML(w io.Writer, in Input) error {
-	page, err := template.New("page").Parse(pageHTML)
+	page, err := template.ParseFS(pageFiles, "page/*.html")
 	if err != nil {
-		return fmt.Errorf("parse the page's template: %w", err)
+		return fmt.Errorf("parse the page's templates: %w", err)
 	}
-	v, err := viewOf(in)
-	if err != nil {
-		return err
+	v := viewOf(in)
+	for _, s := range v.sections() {
+		if !s.shown {
+			continue
+		}
+		var body bytes.Buffer
+		if err := page.ExecuteTemplate(&body, s.ID+".html", v); err != nil {
+			return fmt.Errorf("write section %s: %w", s.ID, err)
+		}
+		s.Body = template.HTML(body.String())
+		v.Sections = append(v.Sections, s)
 	}
-	return page.Execute(w, v)
+	return page.ExecuteTemplate(w, "page.html", v)
 }
 
-// view is Input as the template shows it.
+// Style is the style of the lab's pages.
+func Style() (template.CSS, error) {
+	css, err := pageFiles.ReadFile("page/page.css")
+	return template.CSS(css), err
+}
+
+// Bounds of a page.
+const (
+	panelsMax     = 60
+	panelBytesMax = 3_500_000
+	rowsMax       = 400
+	// rowsOpen is how many rows of evidence a reader takes in at once: a longer
+	// table is closed at first.
+	rowsOpen = 12
+)
+
+// view is Input as the templates show it.
 type view struct {
-	Style             template.CSS
 	Name, Description string
-	Summary           string
-	Facts             []fact
-	Scenarios         []scenarioView
-	Heads             []string
-	Rows              []row
-	Repeated          bool
-	Verdicts          []verdictView
-	Figures           []figure
-	Troubles          []trouble
-	HopMaps           []hopMap
-	Links             []linkView
+	// Summary is the whole run in a paragraph.
+	Summary  []string
+	Results  resultsView
+	Claims   []claimView
+	Verdicts []verdictView
+	Evidence evidence
+	About    about
+	// Figures by kind.
+	Figures  map[Kind]*figureGroup
+	Sections []section
 }
 
-type fact struct{ Name, Value string }
-
-type scenarioView struct {
-	Name, Unit string
-	// Links that are impaired, each with its impairment; empty for none.
-	Links []fact
+// section of the page; its template has the name of its ID.
+type section struct {
+	ID, Title string
+	Body      template.HTML
+	shown     bool
 }
 
-type verdictView struct {
-	Objective, Seen string
-	Met             bool
+// sections are all that a page can have, in order.
+func (v view) sections() []section {
+	e := v.Evidence
+	drawn := func(kinds ...Kind) bool {
+		for _, k := range kinds {
+			if v.Figures[k] != nil {
+				return true
+			}
+		}
+		return false
+	}
+	return []section{
+		{ID: "verdicts", Title: "Claims and objectives", shown: len(v.Claims)+len(v.Verdicts) > 0},
+		{ID: "results", Title: "Response times", shown: true},
+		{ID: "figures", Title: "Figures", shown: drawn(KindLimit, KindLines, KindBoxes, KindCDF, KindFirst, KindTimeline)},
+		{ID: "links", Title: "Links, proven", shown: len(e.Links.Rows) > 0},
+		{ID: "troubles", Title: "Rejected and failed", shown: len(e.Troubles) > 0},
+		{ID: "oracle", Title: "What physics allows", shown: len(e.Oracle.Rows) > 0},
+		{ID: "resources", Title: "Resource use", shown: len(e.Uses.Rows) > 0},
+		{ID: "hops", Title: "The way of a request", shown: drawn(KindHops)},
+		{ID: "run", Title: "What was run", shown: true},
+		{ID: "reading", Title: "How to read this", shown: true},
+		{ID: "redraw", Title: "How to redraw this", shown: true},
+	}
 }
 
-// trouble is a cell that was rejected or in which requests failed.
-type trouble struct{ Cell, What string }
+// Style is the page's.
+func (v view) Style() (template.CSS, error) { return Style() }
 
-type hopMap struct{ Title, Text string }
+// Figure is the group of a kind, or nothing.
+func (v view) Figure(kind string) *figureGroup { return v.Figures[Kind(kind)] }
 
-// linkView is one direction of a link in one cell.
-type linkView struct {
-	Cell, Name, Asked, AskedLoss, SeenLoss string
-	Seen                                   impair.Counters
-	LateMax                                string
-	Distrust                               bool
+// resultsView is the main table.
+type resultsView struct {
+	// Heads are the factors, with the width of their levels in characters.
+	Heads []headView
+	Rows  []row
+	// Repeated says that some cell has several repetitions.
+	Repeated, Limited, Rated bool
+	Marks                    []string
 }
 
-func viewOf(in Input) (view, error) {
+type headView struct {
+	Name  string
+	Width int
+}
+
+// Cell is a row's levels, each with its width.
+func (v resultsView) Cell(r row) []headView {
+	cells := make([]headView, len(v.Heads))
+	for i, h := range v.Heads {
+		cells[i] = headView{Name: r.Levels[i], Width: h.Width}
+	}
+	return cells
+}
+
+// Columns counts the columns of response times: six, and their repetitions.
+func (v resultsView) Columns() int {
+	if v.Repeated {
+		return 7
+	}
+	return 6
+}
+
+// Counts counts the columns about requests.
+func (v resultsView) Counts() int {
+	if v.Rated {
+		return 3
+	}
+	return 2
+}
+
+type figureGroup struct {
+	Kind   Kind
+	Panels []panel
+	// Elsewhere is how many figures of the kind the page has no room for.
+	Elsewhere int
+}
+
+// panel is a figure in the page.
+type panel struct {
+	Caption string
+	SVG     template.HTML
+}
+
+func viewOf(in Input) view {
 	varying, _ := split(in.Results)
 	heads := append(axes(), varying...)
+	all, more := Figures(in)
 	v := view{
-		Style:       template.CSS(pageCSS),
-		Name:        in.Experiment.Name,
-		Description: in.Experiment.Description,
-		Summary:     summaryText(in),
-		Facts:       factsOf(in),
-		Rows:        rows(in.Results, heads),
-		Repeated:    slices.ContainsFunc(in.Results, func(r Result) bool { return len(r.PerRepetition) > 1 }),
-		HopMaps:     hopMapsOf(in.Results),
+		Name: in.Experiment.Name, Description: in.Experiment.Description,
+		Summary: summaryOf(in),
+		Results: resultsOf(in.Results, heads),
+		Claims:  claimsOf(in), Verdicts: objectivesOf(in),
+		Evidence: evidenceOf(in.Results, heads),
+		About:    aboutOf(in, all, more),
+		Figures:  groupsOf(all),
 	}
-	for _, f := range heads {
-		v.Heads = append(v.Heads, f.name)
-	}
-	for _, s := range in.Experiment.Scenarios {
-		v.Scenarios = append(v.Scenarios, scenarioOf(s))
-	}
-	for _, d := range in.Verdicts {
-		v.Verdicts = append(v.Verdicts, verdictView{objectiveText(d.Objective), d.Seen, d.Met})
-	}
-	for _, r := range in.Results {
-		v.Troubles = append(v.Troubles, troublesOf(r, heads)...)
-		for _, l := range r.Links {
-			v.Links = append(v.Links, linkOf(phrase(heads, r.Cell), l))
-		}
-	}
-	var err error
-	v.Figures, err = figures(in.Results)
-	return v, err
-}
-
-// summaryText is "36 cells: 35 measured, 1 rejected; 1 of 3 objectives missed."
-func summaryText(in Input) string {
-	if len(in.Results) == 0 {
-		return "No cell was run."
-	}
-	counts := map[string]int{}
-	for _, r := range in.Results {
-		counts[r.missing()]++
-	}
-	text := fmt.Sprintf("%s: %d measured", counted(len(in.Results), "cell"), counts[""])
-	for _, word := range []string{wordRejected, wordNotRun, wordNoAnswer} {
-		if counts[word] > 0 {
-			text += fmt.Sprintf(", %d %s", counts[word], word)
-		}
-	}
-	missed := 0
-	for _, d := range in.Verdicts {
-		if !d.Met {
-			missed++
-		}
-	}
-	switch {
-	case len(in.Verdicts) == 0:
-	case missed == 0:
-		text += "; all objectives met"
-	default:
-		text += fmt.Sprintf("; %d of %s missed", missed, counted(len(in.Verdicts), "objective"))
-	}
-	return text + "."
-}
-
-func counted(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return strconv.Itoa(n) + " " + noun + "s"
-}
-
-// factsOf lists what was run; a fact that is not known is left out.
-func factsOf(in Input) []fact {
-	e, p := in.Experiment, in.Provenance
-	started, cores := "", ""
-	if !p.Started.IsZero() {
-		started = p.Started.Format("2 January 2006, 15:04:05 MST")
-	}
-	if p.Cores > 0 {
-		cores = " (" + counted(p.Cores, "core") + ")"
-	}
-	facts := []fact{
-		{"started", started},
-		{"took", unlessZero(p.Took.Round(time.Second))},
-		{"skerry", strings.TrimSpace(p.Version + " " + p.Commit)},
-		{"processor", p.Processor + cores},
-		{"kernel", p.Kernel},
-		{"seed", strconv.FormatUint(p.Seed, 10)},
-		{"clusters", clustersText(e.Topology)},
-		{"client", string(e.Topology.Client)},
-		{"service", string(e.Topology.Service)},
-		{"congestion control", e.Topology.CongestionControl()},
-		{"repetitions", strconv.Itoa(e.Repetitions)},
-	}
-	for _, f := range conditions() {
-		facts = append(facts, fact{longName(f.name), strings.Join(levelsOf(f, in.Results), ", ")})
-	}
-	return slices.DeleteFunc(facts, func(f fact) bool { return f.Value == "" })
-}
-
-func longName(factor string) string {
-	switch factor {
-	case "think":
-		return "think time"
-	case "iterations":
-		return "requests per thread"
-	case "warmup":
-		return "warm-up per thread"
-	case "unit":
-		return "unit of emulation"
-	}
-	return factor
-}
-
-func scenarioOf(s experiment.Scenario) scenarioView {
-	v := scenarioView{Name: s.Name, Unit: string(unitOf(s))}
-	for _, l := range s.Links {
-		v.Links = append(v.Links, fact{linkText(l), impairmentText(l.Impairment)})
+	for _, g := range v.Figures {
+		v.About.Elsewhere += g.Elsewhere
 	}
 	return v
 }
 
-func troublesOf(r Result, heads []factor) []trouble {
-	var all []trouble
-	if r.Rejected != "" {
-		all = append(all, trouble{phrase(heads, r.Cell), "rejected: " + r.Rejected})
-	}
-	if r.Summary.Errors > 0 {
-		text := fmt.Sprintf("%s of %s failed: %s", errorsText(r.Summary),
-			counted(r.Summary.Requests, "request"), errorClassesText(r.Summary.ErrorClasses))
-		all = append(all, trouble{phrase(heads, r.Cell), text})
-	}
-	return all
-}
-
-// hopMapsOf shows each path once, with the systems and scenarios that take it.
-func hopMapsOf(results []Result) []hopMap {
-	mapped := slices.DeleteFunc(slices.Clone(results), func(r Result) bool { return r.HopMap == "" })
-	var all []hopMap
-	for _, group := range groupBy(mapped, func(r Result) string { return r.HopMap }) {
-		var names []string
-		for _, f := range []factor{axes()[1], axes()[0]} {
-			names = append(names, strings.Join(levelsOf(f, group), ", "))
+func resultsOf(results []Result, heads []factor) resultsView {
+	v := resultsView{Rows: rows(results, heads), Marks: marksText(results)}
+	for i, f := range heads {
+		width := len([]rune(f.name))
+		for _, r := range v.Rows {
+			width = max(width, len([]rune(r.Levels[i])))
 		}
-		all = append(all, hopMap{Title: names[0] + " in " + names[1], Text: group[0].HopMap})
+		v.Heads = append(v.Heads, headView{f.name, width})
 	}
-	return all
-}
-
-func linkOf(cell string, l Link) linkView {
-	v := linkView{
-		Cell: cell, Name: l.Asked.Name, Asked: impairmentText(l.Asked.Impairment), Seen: l.Seen,
-		AskedLoss: l.Asked.Loss.String(), SeenLoss: noFigure, LateMax: noFigure,
-		Distrust: l.Seen.Late > 0 || l.Seen.Missed > 0,
-	}
-	if l.Seen.Packets > 0 {
-		v.SeenLoss = percent(l.seenLoss())
-	}
-	if l.Seen.Late > 0 {
-		v.LateMax = milliseconds(time.Duration(l.Seen.LateMaxNs), 3)
+	for i, r := range results {
+		v.Repeated = v.Repeated || len(r.PerRepetition) > 1
+		v.Limited = v.Limited || v.Rows[i].Share != noFigure
+		v.Rated = v.Rated || v.Rows[i].Rate != noFigure
 	}
 	return v
+}
+
+// groupsOf draws the figures that the page has room for.
+func groupsOf(all []Figure) map[Kind]*figureGroup {
+	groups := map[Kind]*figureGroup{}
+	panels, size := 0, 0
+	for i, f := range all {
+		g := groups[f.Kind]
+		if g == nil {
+			g = &figureGroup{Kind: f.Kind}
+			groups[f.Kind] = g
+		}
+		if panels == panelsMax || size > panelBytesMax {
+			g.Elsewhere++
+			continue
+		}
+		p := panel{Caption: f.Caption, SVG: f.Inline("figure-" + strconv.Itoa(i+1))}
+		g.Panels = append(g.Panels, p)
+		panels, size = panels+1, size+len(p.SVG)
+	}
+	return groups
 }

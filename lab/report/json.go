@@ -5,8 +5,10 @@ import (
 	"io"
 	"time"
 
+	"skerry.dev/skerry/lab/claim"
 	"skerry.dev/skerry/lab/experiment"
 	"skerry.dev/skerry/lab/impair"
+	"skerry.dev/skerry/lab/impair/proof"
 	"skerry.dev/skerry/lab/measure"
 )
 
@@ -22,6 +24,9 @@ func JSON(w io.Writer, in Input) error {
 	for _, r := range in.Results {
 		out.Cells = append(out.Cells, cellOf(r))
 	}
+	for _, c := range in.Claims {
+		out.Claims = append(out.Claims, judgement(c))
+	}
 	for _, v := range in.Verdicts {
 		out.Objectives = append(out.Objectives, objective{Objective: v.Objective, Met: v.Met, Seen: v.Seen})
 	}
@@ -35,6 +40,7 @@ type document struct {
 	Description string      `json:"description,omitempty"`
 	Provenance  provenance  `json:"provenance"`
 	Cells       []cell      `json:"cells"`
+	Claims      []judgement `json:"claims,omitempty"`
 	Objectives  []objective `json:"objectives,omitempty"`
 }
 
@@ -47,22 +53,78 @@ type provenance struct {
 	Processor  string    `json:"processor,omitempty"`
 	Cores      int       `json:"cores,omitempty"`
 	Seed       uint64    `json:"seed"`
+	Backend    string    `json:"links_by,omitempty"`
 	Congestion string    `json:"congestion"`
+	Facts      []fact    `json:"facts,omitempty"`
+}
+
+type fact struct {
+	Name  string `json:"name"`
+	Value string `json:"value"`
 }
 
 type cell struct {
+	ID string `json:"id"`
 	condition
-	Rejected string        `json:"rejected,omitempty"`
-	Requests int           `json:"requests"`
-	Errors   int           `json:"errors"`
-	Classes  []errorClass  `json:"error_classes,omitempty"`
-	N        int           `json:"n"`
-	Times    *times        `json:"times,omitempty"`
-	FirstMs  *float64      `json:"first_ms,omitempty"`
-	FirstN   int           `json:"first_n"`
-	Each     []repetition  `json:"repetitions,omitempty"`
-	Links    []linkSummary `json:"links,omitempty"`
-	HopMap   string        `json:"hop_map,omitempty"`
+	Rejected string       `json:"rejected,omitempty"`
+	Lacks    string       `json:"not_runnable,omitempty"`
+	Requests int          `json:"requests"`
+	Errors   int          `json:"errors"`
+	Classes  []errorClass `json:"error_classes,omitempty"`
+	N        int          `json:"n"`
+	Times    *times       `json:"times,omitempty"`
+	FirstMs  *float64     `json:"first_ms,omitempty"`
+	FirstN   int          `json:"first_n"`
+	Each     []repetition `json:"repetitions,omitempty"`
+	ground
+}
+
+// ground is what the figures of a cell rest on and are compared with.
+type ground struct {
+	Oracle *prediction   `json:"oracle,omitempty"`
+	Links  []linkSummary `json:"links,omitempty"`
+	Proofs []try         `json:"proofs,omitempty"`
+	Uses   []use         `json:"resources,omitempty"`
+	HopMap string        `json:"hop_map,omitempty"`
+}
+
+// prediction is what physics allows, and what was seen of it.
+type prediction struct {
+	RTTMs           float64  `json:"rtt_ms"`
+	SerialisationMs float64  `json:"serialisation_ms"`
+	ServiceMs       float64  `json:"service_ms"`
+	LimitMs         float64  `json:"limit_ms"`
+	Rounds          int      `json:"slow_start_rounds"`
+	ExpectedMs      float64  `json:"expected_ms"`
+	Share           float64  `json:"share_of_limit,omitempty"`
+	RateMost        float64  `json:"rate_most,omitempty"`
+	Rate            float64  `json:"rate,omitempty"`
+	InFlight        float64  `json:"in_flight,omitempty"`
+	Little          float64  `json:"in_flight_by_little,omitempty"`
+	Notes           []string `json:"notes,omitempty"`
+}
+
+type try struct {
+	Repetition int `json:"repetition"`
+	Try        int `json:"try"`
+	proof.Proof
+}
+
+type use struct {
+	Process     string  `json:"process"`
+	Node        string  `json:"node"`
+	CPUMs       float64 `json:"cpu_ms"`
+	MemoryBytes uint64  `json:"memory_bytes"`
+}
+
+type judgement struct {
+	Name      string       `json:"name"`
+	Statement string       `json:"statement"`
+	Paper     string       `json:"paper,omitempty"`
+	Kind      string       `json:"kind"`
+	Result    claim.Result `json:"result"`
+	Effect    string       `json:"effect,omitempty"`
+	Why       string       `json:"why,omitempty"`
 }
 
 type condition struct {
@@ -99,10 +161,12 @@ type times struct {
 	MaxMs    float64   `json:"max_ms"`
 }
 
+// interval is one of 95 % by the bootstrap over repetitions.
 type interval struct {
-	LowMs    float64 `json:"low_ms"`
-	HighMs   float64 `json:"high_ms"`
-	Coverage float64 `json:"coverage"`
+	LowMs        float64 `json:"low_ms"`
+	HighMs       float64 `json:"high_ms"`
+	Repetitions  int     `json:"repetitions"`
+	RequestsOnly bool    `json:"requests_only,omitempty"`
 }
 
 type errorClass struct {
@@ -132,24 +196,28 @@ type objective struct {
 
 func provenanceOf(in Input) provenance {
 	p := in.Provenance
-	return provenance{
+	out := provenance{
 		Started: p.Started, TookS: p.Took.Seconds(), Commit: p.Commit, Version: p.Version,
 		Kernel: p.Kernel, Processor: p.Processor, Cores: p.Cores, Seed: p.Seed,
-		Congestion: in.Experiment.Topology.CongestionControl(),
+		Backend: p.Backend, Congestion: in.Experiment.Topology.CongestionControl(),
 	}
+	for _, f := range p.Facts {
+		out.Facts = append(out.Facts, fact(f))
+	}
+	return out
 }
 
 func cellOf(r Result) cell {
-	out := cell{condition: conditionOf(r.Cell), Rejected: r.Rejected, HopMap: r.HopMap}
-	for _, l := range r.Links {
-		out.Links = append(out.Links, linkSummary{l.Asked.Name, l.Asked.Impairment, l.Seen, l.seenLoss()})
-	}
+	out := cell{ID: r.Cell.ID(), condition: conditionOf(r.Cell), Rejected: r.Rejected, Lacks: r.Lacks, ground: groundOf(r)}
 	if r.Rejected != "" {
 		return out
 	}
 	s := r.Summary
 	out.Requests, out.Errors, out.N, out.FirstN = s.Requests, s.Errors, s.N, s.FirstN
-	out.Times = timesOf(s)
+	if out.Times = timesOf(s); out.Times != nil && hasInterval(r.Median) {
+		m := r.Median
+		out.Times.Interval = &interval{m.Low / 1e6, m.High / 1e6, m.Repetitions, m.RequestsOnly}
+	}
 	if s.FirstN > 0 {
 		first := inMs(s.First)
 		out.FirstMs = &first
@@ -161,6 +229,38 @@ func cellOf(r Result) cell {
 		out.Each = append(out.Each, repetition{Requests: s.Requests, Errors: s.Errors, N: s.N, Times: timesOf(s)})
 	}
 	return out
+}
+
+func groundOf(r Result) ground {
+	g := ground{Oracle: predictionOf(r), HopMap: r.HopMap.String()}
+	for _, l := range r.Links {
+		g.Links = append(g.Links, linkSummary{l.Asked.Name, l.Asked.Impairment, l.Seen, l.seenLoss()})
+	}
+	for _, t := range r.Proofs {
+		g.Proofs = append(g.Proofs, try{t.Repetition, t.Number, t.Proof})
+	}
+	for _, u := range r.Uses {
+		g.Uses = append(g.Uses, use{u.Name, string(u.Node), inMs(u.CPU), u.MemoryBytes})
+	}
+	return g
+}
+
+// predictionOf is nothing where the oracle said nothing. What was seen of a
+// rejected cell stays unsaid.
+func predictionOf(r Result) *prediction {
+	o := r.Oracle
+	if o.Limit == 0 && o.Rate == 0 && len(o.Notes) == 0 && r.Observed.Rate == 0 {
+		return nil
+	}
+	p := &prediction{
+		RTTMs: inMs(o.RTT), SerialisationMs: inMs(o.Serialisation), ServiceMs: inMs(o.Service), LimitMs: inMs(o.Limit),
+		Rounds: o.Rounds, ExpectedMs: inMs(o.Expected), RateMost: o.Rate, Notes: o.Notes,
+	}
+	p.Share, _ = r.shareOfLimit()
+	if r.Rejected == "" {
+		p.Rate, p.InFlight, p.Little = r.Observed.Rate, r.Observed.InFlight, r.Observed.Little
+	}
+	return p
 }
 
 func conditionOf(c experiment.Cell) condition {
@@ -178,12 +278,8 @@ func timesOf(s measure.Summary) *times {
 		return nil
 	}
 	t := s.Times
-	out := &times{
+	return &times{
 		MedianMs: inMs(t.Median), P90Ms: inMs(t.P90), P99Ms: inMs(t.P99),
 		MeanMs: inMs(t.Mean), IQRMean: inMs(t.IQRMean), MaxMs: inMs(t.Max),
 	}
-	if t.Interval.Coverage > 0 {
-		out.Interval = &interval{inMs(t.Interval.Low), inMs(t.Interval.High), t.Interval.Coverage}
-	}
-	return out
 }

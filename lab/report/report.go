@@ -1,15 +1,19 @@
 // Package report shows the result of a run: as a table in a terminal (Table),
-// as JSON that mirrors it (JSON) and as one self-contained page (HTML). It
-// reads no file and no clock and judges nothing: all that it says is in Input.
-// Start at Input.
+// as JSON that mirrors it (JSON), as one self-contained page (HTML), as figures
+// (Figures) and as CSV (CellsCSV, RequestsCSV). It reads no file and no clock
+// and judges nothing: all that it says is in Input. Start at Input.
 package report
 
 import (
 	"time"
 
+	"skerry.dev/skerry/lab/claim"
 	"skerry.dev/skerry/lab/experiment"
 	"skerry.dev/skerry/lab/impair"
+	"skerry.dev/skerry/lab/impair/proof"
 	"skerry.dev/skerry/lab/measure"
+	"skerry.dev/skerry/lab/oracle"
+	"skerry.dev/skerry/lab/topology"
 )
 
 // Input is a run that has ended, finished or not.
@@ -20,6 +24,8 @@ type Input struct {
 	Results []Result
 	// Verdicts on the experiment's objectives, in file order.
 	Verdicts []Verdict
+	// Claims as they were judged, in file order.
+	Claims []claim.Judgement
 }
 
 // Provenance is where and when the results came about. Empty fields are left out.
@@ -33,7 +39,15 @@ type Provenance struct {
 	Cores             int
 	// Seed of the order of cells, of loss and of jitter.
 	Seed uint64
+	// Backend of the links.
+	Backend string
+	// Facts are what else may have moved a figure, in the order in which to show
+	// them: versions, sysctls, the governor, digests of programs.
+	Facts []Fact
 }
+
+// Fact about where and when results came about.
+type Fact struct{ Name, Value string }
 
 // Result is what one cell amounts to.
 type Result struct {
@@ -43,11 +57,42 @@ type Result struct {
 	PerRepetition []measure.Summary
 	// Links that were impaired, counted over all repetitions.
 	Links []Link
-	// HopMap is the nodes and links that a request crosses, as lines of text.
-	HopMap string
+	// Median of the response times in ns, with the interval of the bootstrap over
+	// repetitions; Values are what it was made from.
+	Median measure.Estimate
+	Values *measure.Repetitions
+	// Timelines are response times over the time of repetition 1.
+	Timelines []measure.Timeline
+	// Proofs of the links, one for each try of a repetition.
+	Proofs []Try
+	// Uses of resources, by process.
+	Uses     []Use
+	Oracle   oracle.Prediction
+	Observed oracle.Observed
+	// HopMap is the nodes and links that a request crosses.
+	HopMap experiment.HopMap
 	// Rejected says why the cell's figures cannot be trusted. Where it is not
 	// empty the figures are not shown.
 	Rejected string
+	// Lacks says what the cell needs that the machine has not: it was not run.
+	Lacks string
+}
+
+// Try is one try of a repetition, which counts unless its proof has reasons.
+type Try struct {
+	// Repetition and Number count from 1.
+	Repetition, Number int
+	proof.Proof
+}
+
+// Use is what the processes of one name consumed in a repetition.
+type Use struct {
+	Name string
+	Node topology.Ref
+	// CPU time, the mean over repetitions.
+	CPU time.Duration
+	// MemoryBytes at most, in any repetition.
+	MemoryBytes uint64
 }
 
 // Link is one direction of a link: what was asked of it and what it did.
@@ -67,21 +112,34 @@ type Verdict struct {
 // Words that stand where a cell has no figures.
 const (
 	wordRejected = "rejected"
+	wordLacks    = "not runnable here"
 	wordNotRun   = "not run"
 	wordNoAnswer = "no answer"
 )
 
-// missing is the word for a cell without figures, or empty.
-func (r Result) missing() string {
+// Missing is the word for a cell without figures: rejected, not run or no answer;
+// empty for one that has them.
+func (r Result) Missing() string {
 	switch {
 	case r.Rejected != "":
 		return wordRejected
+	case r.Lacks != "":
+		return wordLacks
 	case r.Summary.Requests == 0:
 		return wordNotRun
 	case r.Summary.N == 0:
 		return wordNoAnswer
 	}
 	return ""
+}
+
+// shareOfLimit is how much of the physical limit the median reaches: 1 at the
+// limit, which is 0 where the cell's links cost nothing; then there is no share.
+func (r Result) shareOfLimit() (share float64, ok bool) {
+	if r.Missing() != "" || r.Oracle.Limit <= 0 || r.Summary.Times.Median <= 0 {
+		return 0, false
+	}
+	return float64(r.Oracle.Limit) / float64(r.Summary.Times.Median), true
 }
 
 // seenLoss is the share of packets that the link lost at random.

@@ -13,21 +13,41 @@ import (
 // noFigure stands where a figure would be.
 const noFigure = "–"
 
+// repetitionsEnough is from how many repetitions on the interval of a median is
+// as wide as it says; see measure.Repetitions.Quantile.
+const repetitionsEnough = 10
+
+// Marks behind an interval that promises more than it can hold.
+const (
+	markOne = "*"
+	markFew = "†"
+)
+
 // row is a result as text: what the terminal's table and the page share.
-// Times are milliseconds.
 type row struct {
 	// Levels of the factors that head the row.
 	Levels []string
 	// Leads marks the first row of the next scenario.
 	Leads bool
 	// Note is empty, or says why there are no figures.
-	Note                    string
-	Median, Interval        string
-	P90, P99, Mean, IQRMean string
-	Max, First, Repetitions string
-	Errors, N               string
-	Failed                  bool
+	Note string
+	// Failed says that requests failed.
+	Failed bool
+	timesRow
+	countsRow
 }
+
+// timesRow is response times in ms.
+type timesRow struct {
+	Median, Interval    string
+	P90, P99, Max       string
+	Mean, IQRMean       string
+	First, Repetitions  string
+	MedianOfEach, Share string
+}
+
+// countsRow counts requests.
+type countsRow struct{ Rate, Errors, N string }
 
 // rows makes a row of each result, all with the same number of decimals.
 func rows(results []Result, factors []factor) []row {
@@ -44,10 +64,14 @@ func rows(results []Result, factors []factor) []row {
 func rowOf(r Result, decimals int) row {
 	s, t := r.Summary, r.Summary.Times
 	out := row{
-		Note: r.missing(), Median: noFigure, Interval: noFigure, P90: noFigure, P99: noFigure, Mean: noFigure,
-		IQRMean: noFigure, Max: noFigure, First: noFigure, Repetitions: noFigure, Errors: noFigure, N: noFigure,
+		Note: r.Missing(),
+		timesRow: timesRow{
+			Median: noFigure, Interval: noFigure, P90: noFigure, P99: noFigure, Max: noFigure, Mean: noFigure,
+			IQRMean: noFigure, First: noFigure, Repetitions: noFigure, MedianOfEach: noFigure, Share: noFigure,
+		},
+		countsRow: countsRow{Rate: noFigure, Errors: noFigure, N: noFigure},
 	}
-	if out.Note == wordRejected || out.Note == wordNotRun {
+	if out.Note != "" && out.Note != wordNoAnswer {
 		return out
 	}
 	out.Errors, out.N, out.Failed = errorsText(s), strconv.Itoa(s.N), s.Errors > 0
@@ -57,17 +81,23 @@ func rowOf(r Result, decimals int) row {
 	if out.Note != "" {
 		return out
 	}
-	out.Median, out.Interval = milliseconds(t.Median, decimals), intervalText(t.Interval, decimals)
-	out.P90, out.P99 = milliseconds(t.P90, decimals), milliseconds(t.P99, decimals)
+	out.Median, out.Interval = milliseconds(t.Median, decimals), intervalText(r.Median, decimals)
+	out.P90, out.P99, out.Max = milliseconds(t.P90, decimals), milliseconds(t.P99, decimals), milliseconds(t.Max, decimals)
 	out.Mean, out.IQRMean = milliseconds(t.Mean, decimals), milliseconds(t.IQRMean, decimals)
-	out.Max, out.Repetitions = milliseconds(t.Max, decimals), repetitionsText(r.PerRepetition, decimals)
+	out.Repetitions, out.MedianOfEach = repetitionsText(r.PerRepetition, decimals)
+	if share, ok := r.shareOfLimit(); ok {
+		out.Share = strconv.FormatFloat(100*share, 'f', 1, 64) + "%"
+	}
+	if r.Observed.Rate > 0 {
+		out.Rate = rateText(r.Observed.Rate)
+	}
 	return out
 }
 
 // decimalsFor keeps microseconds where a median lies below 1 ms.
 func decimalsFor(results []Result) int {
 	for _, r := range results {
-		if r.missing() == "" && r.Summary.Times.Median < time.Millisecond {
+		if r.Missing() == "" && r.Summary.Times.Median < time.Millisecond {
 			return 3
 		}
 	}
@@ -80,25 +110,77 @@ func milliseconds(d time.Duration, decimals int) string {
 
 func inMs(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 
-func intervalText(i measure.Interval, decimals int) string {
-	if i.Coverage == 0 {
-		return "n < 6"
-	}
-	return fmt.Sprintf("[%s, %s]", milliseconds(i.Low, decimals), milliseconds(i.High, decimals))
+// hasInterval says whether an estimate has been made and has ends.
+func hasInterval(e measure.Estimate) bool {
+	return e.N > 0 && !math.IsNaN(e.Low) && !math.IsNaN(e.High)
 }
 
-// repetitionsText is the least and greatest median of the repetitions.
-func repetitionsText(repetitions []measure.Summary, decimals int) string {
+// intervalText is "[9.98, 10.31]", with a mark where few repetitions stand
+// behind it.
+func intervalText(e measure.Estimate, decimals int) string {
+	if !hasInterval(e) {
+		return noFigure
+	}
+	text := fmt.Sprintf("[%s, %s]", milliseconds(time.Duration(e.Low), decimals), milliseconds(time.Duration(e.High), decimals))
+	return text + intervalMark(e)
+}
+
+func intervalMark(e measure.Estimate) string {
+	switch {
+	case !hasInterval(e):
+		return ""
+	case e.RequestsOnly:
+		return markOne
+	case e.Repetitions < repetitionsEnough:
+		return markFew
+	}
+	return ""
+}
+
+// marksText says what the marks mean that the results need, each on a line.
+func marksText(results []Result) []string {
+	used := map[string]bool{}
+	for _, r := range results {
+		if r.Missing() == "" {
+			used[intervalMark(r.Median)] = true
+		}
+	}
+	var lines []string
+	if used[markOne] {
+		lines = append(lines, markOne+" one repetition: the interval knows how requests differ, not how repetitions do")
+	}
+	if used[markFew] {
+		lines = append(lines, fmt.Sprintf("%s fewer than %d repetitions: the interval is narrower than 95%% would be", markFew, repetitionsEnough))
+	}
+	return lines
+}
+
+// repetitionsText is the least and greatest median of the repetitions, and all
+// of them in order.
+func repetitionsText(repetitions []measure.Summary, decimals int) (span, each string) {
 	low, high := time.Duration(math.MaxInt64), time.Duration(-1)
+	var medians []string
 	for _, s := range repetitions {
 		if s.N > 0 {
 			low, high = min(low, s.Times.Median), max(high, s.Times.Median)
+			medians = append(medians, milliseconds(s.Times.Median, decimals))
 		}
 	}
 	if high < 0 {
-		return noFigure
+		return noFigure, noFigure
 	}
-	return milliseconds(low, decimals) + " to " + milliseconds(high, decimals)
+	return milliseconds(low, decimals) + " to " + milliseconds(high, decimals), strings.Join(medians, ", ")
+}
+
+// rateText is a rate per second with three significant digits or more.
+func rateText(perSecond float64) string {
+	switch {
+	case perSecond < 10:
+		return strconv.FormatFloat(perSecond, 'f', 2, 64)
+	case perSecond < 100:
+		return strconv.FormatFloat(perSecond, 'f', 1, 64)
+	}
+	return strconv.FormatFloat(perSecond, 'f', 0, 64)
 }
 
 func errorsText(s measure.Summary) string {

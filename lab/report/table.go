@@ -1,19 +1,11 @@
 package report
 
 import (
-	"bytes"
 	"fmt"
 	"io"
-	"strings"
-	"unicode"
-	"unicode/utf8"
-)
 
-// ANSI sequences of a colour terminal.
-const (
-	ansiBold   = "\x1b[1m"
-	ansiYellow = "\x1b[33m"
-	ansiReset  = "\x1b[0m"
+	"skerry.dev/skerry/lab/claim"
+	"skerry.dev/skerry/lab/report/terminal"
 )
 
 // Table writes the result as a table for a terminal, followed by what to
@@ -22,137 +14,81 @@ const (
 func Table(w io.Writer, in Input, colour bool) error {
 	varying, shared := split(in.Results)
 	heads := append(axes(), varying...)
-	t := terminal{colour: colour}
-	t.line(ansiBold, in.Experiment.Name+": response time in ms, median with its 95% interval")
+	t := &terminal.Text{Colour: colour}
+	t.Line(terminal.Bold, in.Experiment.Name+": response time in ms, median with its 95% interval over repetitions")
 	if len(in.Results) == 0 {
-		t.line("", "no cell was run")
+		t.Line(terminal.Plain, "no cell was run")
 	} else {
 		if all := phrase(shared, in.Results[0].Cell); all != "" {
-			t.line("", "all cells: "+all)
+			t.Line(terminal.Plain, "all cells: "+all)
 		}
-		t.line("", "")
-		t.grid(gridOf(heads, rows(in.Results, heads)))
-		t.distrust(in.Results, heads)
+		t.Line(terminal.Plain, "")
+		t.Table(tableOf(heads, rows(in.Results, heads)))
+		t.Lines(terminal.Plain, marksText(in.Results))
+		t.Lines(terminal.Marked, distrust(in.Results, heads))
 	}
-	t.verdicts(in.Verdicts)
-	_, err := w.Write(t.out.Bytes())
+	verdicts(t, in)
+	_, err := t.WriteTo(w)
 	return err
 }
 
-// grid is a table before alignment. Columns from numbersFrom on hold numbers
-// and end at the right.
-type grid struct {
-	header      []string
-	lines       []gridLine
-	numbersFrom int
-}
-
-type gridLine struct {
-	cells  []string
-	marked bool
-}
-
-func gridOf(heads []factor, rows []row) grid {
-	g := grid{numbersFrom: len(heads)}
+func tableOf(heads []factor, rows []row) terminal.Table {
+	t := terminal.Table{NumbersFrom: len(heads)}
 	for _, f := range heads {
-		g.header = append(g.header, f.name)
+		t.Header = append(t.Header, f.name)
 	}
-	g.header = append(g.header, "median ms", "95% interval ms", "p99 ms", "first ms", "errors", "n")
+	t.Header = append(t.Header, "median ms", "95% interval ms", "p99 ms", "first ms", "errors", "n")
 	for _, r := range rows {
 		median := r.Median
 		if r.Note != "" {
 			median = r.Note
 		}
 		cells := append(r.Levels[:len(r.Levels):len(r.Levels)], median, r.Interval, r.P99, r.First, r.Errors, r.N)
-		g.lines = append(g.lines, gridLine{cells: cells, marked: r.Note != "" || r.Failed})
+		t.Rows = append(t.Rows, terminal.Row{Cells: cells, Marked: r.Note != "" || r.Failed})
 	}
-	return g
-}
-
-// terminal gathers lines of text.
-type terminal struct {
-	out    bytes.Buffer
-	colour bool
-}
-
-// line writes one line in a style, without control characters: what a server
-// answered must not steer the terminal.
-func (t *terminal) line(style, s string) {
-	s = strings.TrimRightFunc(strings.Map(printable, s), unicode.IsSpace)
-	if t.colour && style != "" {
-		s = style + s + ansiReset
-	}
-	t.out.WriteString(s + "\n")
-}
-
-func (t *terminal) grid(g grid) {
-	widths := make([]int, len(g.header))
-	for _, cells := range append([]gridLine{{cells: g.header}}, g.lines...) {
-		for i, c := range cells.cells {
-			widths[i] = max(widths[i], utf8.RuneCountInString(c))
-		}
-	}
-	t.line(ansiBold, g.align(g.header, widths))
-	for _, l := range g.lines {
-		style := ""
-		if l.marked {
-			style = ansiYellow
-		}
-		t.line(style, g.align(l.cells, widths))
-	}
-}
-
-func (g grid) align(cells []string, widths []int) string {
-	var b strings.Builder
-	for i, c := range cells {
-		if i > 0 {
-			b.WriteString("  ")
-		}
-		pad := strings.Repeat(" ", widths[i]-utf8.RuneCountInString(c))
-		if i < g.numbersFrom {
-			b.WriteString(c + pad)
-		} else {
-			b.WriteString(pad + c)
-		}
-	}
-	return b.String()
+	return t
 }
 
 // distrust lists the rejected cells and the errors.
-func (t *terminal) distrust(results []Result, heads []factor) {
-	gap := "\n"
+func distrust(results []Result, heads []factor) []string {
+	var lines []string
 	for _, r := range results {
-		var what string
 		switch {
 		case r.Rejected != "":
-			what = "rejected: " + r.Rejected
+			lines = append(lines, phrase(heads, r.Cell)+": rejected: "+r.Rejected)
+		case r.Lacks != "":
+			lines = append(lines, phrase(heads, r.Cell)+": "+wordLacks+": "+r.Lacks)
 		case r.Summary.Errors > 0:
-			what = "errors: " + errorClassesText(r.Summary.ErrorClasses)
-		default:
-			continue
+			lines = append(lines, phrase(heads, r.Cell)+": errors: "+errorClassesText(r.Summary.ErrorClasses))
 		}
-		t.out.WriteString(gap)
-		t.line(ansiYellow, phrase(heads, r.Cell)+": "+what)
-		gap = ""
 	}
+	return lines
 }
 
-func (t *terminal) verdicts(verdicts []Verdict) {
-	gap := "\n"
-	for _, v := range verdicts {
-		word, style := "met", ""
+// verdicts adds the claims, then the objectives, what failed in colour.
+func verdicts(t *terminal.Text, in Input) {
+	if len(in.Claims)+len(in.Verdicts) > 0 {
+		t.Line(terminal.Plain, "")
+	}
+	for _, c := range in.Claims {
+		style := terminal.Plain
+		if c.Result != claim.Holds {
+			style = terminal.Marked
+		}
+		text := fmt.Sprintf("claim %s %s: %s", c.Name, c.Result, c.Statement)
+		if c.Effect != "" {
+			text += "; " + c.Effect
+		}
+		t.Line(style, text)
+		if c.Why != "" {
+			t.Line(style, "  "+c.Why)
+		}
+	}
+	for _, v := range in.Verdicts {
+		word, style := "met", terminal.Plain
 		if !v.Met {
-			word, style = "missed", ansiYellow
+			word, style = "missed", terminal.Marked
 		}
-		t.out.WriteString(gap)
-		t.line(style, fmt.Sprintf("objective %s: %s; %s", word, objectiveText(v.Objective), v.Seen))
-		gap = ""
+		t.Line(style, fmt.Sprintf("objective %s: %s; %s", word, objectiveText(v.Objective), v.Seen))
 	}
-}
-
-func printable(r rune) rune {
-	if unicode.IsPrint(r) {
-		return r
-	}
-	return utf8.RuneError
 }

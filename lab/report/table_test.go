@@ -7,9 +7,14 @@ import (
 	"testing"
 	"time"
 
+	"skerry.dev/skerry/internal/quantity"
+	"skerry.dev/skerry/lab/claim"
 	"skerry.dev/skerry/lab/experiment"
 	"skerry.dev/skerry/lab/measure"
+	"skerry.dev/skerry/lab/report/terminal"
 )
+
+const ms = quantity.Duration(time.Millisecond)
 
 // small is four cells with figures that a reader can follow.
 func small() Input {
@@ -26,23 +31,27 @@ func small() Input {
 		Times: measure.Times{
 			Median: 10_250 * time.Microsecond, P90: 11 * time.Millisecond, P99: 12_004 * time.Microsecond,
 			Mean: 10_300 * time.Microsecond, IQRMean: 10_260 * time.Microsecond, Max: 13 * time.Millisecond,
-			Interval: measure.Interval{Low: 10_200 * time.Microsecond, High: 10_300 * time.Microsecond, Coverage: 0.954},
-			Box:      measure.Box{Low: 10.1e6, Q1: 10.2e6, Median: 10.25e6, Q3: 10.4e6, High: 10.7e6, OutlierCount: 1, Outliers: []float64{13e6}},
+			Box: measure.Box{Low: 10.1e6, Q1: 10.2e6, Median: 10.25e6, Q3: 10.4e6, High: 10.7e6, OutlierCount: 1, Outliers: []float64{13e6}},
 		},
 	}
 	few := answered
 	few.Requests, few.N, few.Errors = 8, 5, 2
 	few.ErrorClasses = []measure.ErrorClass{{Name: "timeout", Count: 1}, {Name: "status 503", Count: 1}}
-	few.Times.Interval = measure.Interval{}
+	estimate := measure.Estimate{Value: 10.25e6, Low: 10.2e6, High: 10.3e6, N: 99, Repetitions: 10}
+	alone := measure.Estimate{Value: 10.25e6, Low: 10.1e6, High: 10.9e6, N: 5, Repetitions: 1, RequestsOnly: true}
 	return Input{
 		Experiment: experiment.Experiment{Name: "small"},
 		Results: []Result{
-			{Cell: with("direct", 1), Summary: answered},
-			{Cell: with("direct", 8), Summary: few},
+			{Cell: with("direct", 1), Summary: answered, Median: estimate},
+			{Cell: with("direct", 8), Summary: few, Median: alone},
 			{Cell: with("skupper", 1), Summary: answered, Rejected: "link a>b fell behind"},
 			{Cell: with("skupper", 8), Summary: measure.Summary{
 				Requests: 4, Errors: 4, ErrorClasses: []measure.ErrorClass{{Name: "refused", Count: 4}},
 			}},
+		},
+		Claims: []claim.Judgement{
+			{Name: "direct-first", Statement: "direct < skupper", Kind: "ORDER", Result: claim.Holds, Effect: "0.9 [0.8, 0.95]"},
+			{Name: "by-threads", Statement: "skupper at 8 threads below 1s", Kind: "BOUND", Result: claim.Inconclusive, Why: "no answer"},
 		},
 		Verdicts: []Verdict{{
 			Objective: experiment.Objective{Metric: "p99", Below: "12ms", Systems: []string{"direct"}, Scenarios: []string{"edg10"}},
@@ -51,42 +60,60 @@ func small() Input {
 	}
 }
 
-const smallTable = `small: response time in ms, median with its 95% interval
+const smallTable = `small: response time in ms, median with its 95% interval over repetitions
 all cells: payload-echo, 1KB, think 0s, connection kept, iterations 100, warmup 0, timeout 30s, unit packet
 
 scenario  system   threads  median ms  95% interval ms  p99 ms  first ms      errors   n
 edg10     direct   1            10.25   [10.20, 10.30]   12.00     30.00           0  99
-edg10     direct   8            10.25            n < 6   12.00     30.00   2 (25.0%)   5
+edg10     direct   8            10.25  [10.10, 10.90]*   12.00     30.00   2 (25.0%)   5
 edg10     skupper  1         rejected                –       –         –           –   –
 edg10     skupper  8        no answer                –       –         –  4 (100.0%)   0
+
+* one repetition: the interval knows how requests differ, not how repetitions do
 
 edg10, direct, threads 8: errors: 1 timeout, 1 status 503
 edg10, skupper, threads 1: rejected: link a>b fell behind
 edg10, skupper, threads 8: errors: 4 refused
 
+claim direct-first holds: direct < skupper; 0.9 [0.8, 0.95]
+claim by-threads inconclusive: skupper at 8 threads below 1s
+  no answer
 objective missed: p99 below 12ms (system direct; scenario edg10); 12.00 ms (edg10, direct, threads 1)
 `
 
 func TestTable(t *testing.T) {
-	if got := table(t, small(), false); got != smallTable {
+	if got := printed(t, small(), false); got != smallTable {
 		t.Errorf("got:\n%s\nwant:\n%s", got, smallTable)
 	}
 }
 
-func TestTableInColourSaysTheSame(t *testing.T) {
-	got := table(t, small(), true)
-	if !strings.Contains(got, ansiYellow+"edg10     skupper  1         rejected") {
-		t.Errorf("the rejected cell does not stand out:\n%q", got)
+func TestFewRepetitionsAreMarked(t *testing.T) {
+	in := small()
+	in.Results[0].Median.Repetitions = 9
+	got := printed(t, in, false)
+	for _, want := range []string{" [10.20, 10.30]† ", "\n† fewer than 10 repetitions: the interval is narrower than 95% would be\n"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("no %q in\n%s", want, got)
+		}
 	}
-	if plain := strings.NewReplacer(ansiBold, "", ansiYellow, "", ansiReset, "").Replace(got); plain != smallTable {
-		t.Errorf("without its colours:\n%s", plain)
+}
+
+func TestWhatIsWrongStandsOut(t *testing.T) {
+	got := printed(t, small(), true)
+	for _, want := range []string{"edg10     skupper  1         rejected", "claim by-threads inconclusive", "objective missed"} {
+		if !strings.Contains(got, string(terminal.Marked)+want) {
+			t.Errorf("%q does not stand out:\n%q", want, got)
+		}
+	}
+	if strings.Contains(got, string(terminal.Marked)+"claim direct-first") {
+		t.Errorf("a claim that holds stands out:\n%q", got)
 	}
 }
 
 func TestTableKeepsMicrosecondsOfFastCells(t *testing.T) {
 	in := small()
 	in.Results[0].Summary.Times.Median = 149_400 * time.Nanosecond
-	got := table(t, in, false)
+	got := printed(t, in, false)
 	for _, want := range []string{" 0.149 ", " 10.250 "} {
 		if !strings.Contains(got, want) {
 			t.Errorf("no %q in\n%s", want, got)
@@ -95,22 +122,13 @@ func TestTableKeepsMicrosecondsOfFastCells(t *testing.T) {
 }
 
 func TestTableOfNothing(t *testing.T) {
-	got := table(t, Input{Experiment: experiment.Experiment{Name: "idle"}}, false)
-	if want := "idle: response time in ms, median with its 95% interval\nno cell was run\n"; got != want {
+	got := printed(t, Input{Experiment: experiment.Experiment{Name: "idle"}}, false)
+	if want := "idle: response time in ms, median with its 95% interval over repetitions\nno cell was run\n"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }
 
-func TestTableDoesNotLetServersSteerTheTerminal(t *testing.T) {
-	in := small()
-	in.Results[1].Summary.ErrorClasses[0].Name = "\x1b[2J\x1b]0;owned\a\r\nforged line"
-	got := table(t, in, false)
-	if strings.ContainsAny(got, "\x1b\a\r") || strings.Contains(got, "\nforged") {
-		t.Errorf("control characters reach the terminal: %q", got)
-	}
-}
-
-func table(t *testing.T, in Input, colour bool) string {
+func printed(t *testing.T, in Input, colour bool) string {
 	t.Helper()
 	var out bytes.Buffer
 	if err := Table(&out, in, colour); err != nil {
@@ -133,11 +151,14 @@ func TestJSONMirrorsTheTable(t *testing.T) {
 	if len(got.Cells) != 4 || len(got.Objectives) != 1 || got.Objectives[0].Met || got.Provenance.Congestion != "cubic" {
 		t.Fatalf("got %+v", got)
 	}
+	if len(got.Claims) != 2 || got.Claims[1].Result != claim.Inconclusive || got.Claims[0].Kind != "ORDER" {
+		t.Errorf("claims: %+v", got.Claims)
+	}
 	measured, few, rejected, silent := got.Cells[0], got.Cells[1], got.Cells[2], got.Cells[3]
-	if measured.Times == nil || measured.Times.MedianMs != 10.25 || *measured.Times.Interval != (interval{10.2, 10.3, 0.954}) || *measured.FirstMs != 30 {
+	if measured.Times == nil || measured.Times.MedianMs != 10.25 || *measured.Times.Interval != (interval{10.2, 10.3, 10, false}) || *measured.FirstMs != 30 {
 		t.Errorf("measured cell: %+v", measured)
 	}
-	if few.Times.Interval != nil || few.Errors != 2 || few.Classes[1] != (errorClass{"status 503", 1}) || few.Threads != 8 {
+	if !few.Times.Interval.RequestsOnly || few.Errors != 2 || few.Classes[1] != (errorClass{"status 503", 1}) || few.Threads != 8 {
 		t.Errorf("cell of five requests: %+v", few)
 	}
 	if rejected.Rejected != "link a>b fell behind" || rejected.Times != nil || rejected.N != 0 || rejected.FirstMs != nil {
@@ -162,6 +183,17 @@ func TestPercentKeepsTwoDigits(t *testing.T) {
 	for share, want := range map[float64]string{0: "0.0%", 0.0008: "0.080%", 0.0151: "1.5%", 0.5: "50.0%", 1: "100.0%", 1e-12: "0.000000%"} {
 		if got := percent(share); got != want {
 			t.Errorf("%v: got %s, want %s", share, got, want)
+		}
+	}
+}
+
+func TestCellThatThisMachineCannotRun(t *testing.T) {
+	in := small()
+	in.Results = []Result{{Cell: in.Results[0].Cell, Lacks: "6 cores, 2 are here"}}
+	got := printed(t, in, false)
+	for _, want := range []string{" not runnable here ", "edg10, direct: not runnable here: 6 cores, 2 are here\n"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("no %q in\n%s", want, got)
 		}
 	}
 }

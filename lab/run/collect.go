@@ -3,17 +3,23 @@ package run
 import (
 	"errors"
 	"fmt"
-	"io/fs"
+	"hash/fnv"
+	"io"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"strconv"
+	"strings"
+	"time"
 
 	"skerry.dev/skerry/lab/claim"
 	"skerry.dev/skerry/lab/experiment"
+	"skerry.dev/skerry/lab/host"
 	"skerry.dev/skerry/lab/impair"
 	"skerry.dev/skerry/lab/measure"
+	"skerry.dev/skerry/lab/oracle"
 	"skerry.dev/skerry/lab/report"
 	"skerry.dev/skerry/lab/sample"
+	"skerry.dev/skerry/lab/topology"
 )
 
 // Errors that a caller tells apart.
@@ -23,7 +29,8 @@ var (
 )
 
 // Collect reads a run directory and makes all figures anew from its samples.
-// Repetitions that are missing are missing in the figures, too.
+// Repetitions that are missing are missing in the figures, too; a cell with one
+// whose every try was rejected is rejected.
 func Collect(dir string) (report.Input, error) {
 	// Messages name the directory as the caller did.
 	record, err := store{dir}.record()
@@ -32,12 +39,15 @@ func Collect(dir string) (report.Input, error) {
 	}
 	input := report.Input{Experiment: *record.Experiment, Provenance: provenance(record)}
 	var figures []claim.Figures
+	var claimed []claim.Cell
 	for _, cell := range record.Experiment.Cells() {
-		result, err := store{dir}.collectCell(cell, record.Experiment.Repetitions)
+		c, err := store{dir}.collect(cell, record)
 		if err != nil {
 			return report.Input{}, err
 		}
+		result := c.result()
 		input.Results = append(input.Results, result)
+		claimed = append(claimed, claimedOf(result, c.pooled))
 		figures = append(figures, claim.Figures{Cell: cell, Summary: result.Summary})
 	}
 	for _, o := range record.Experiment.Objectives {
@@ -47,13 +57,26 @@ func Collect(dir string) (report.Input, error) {
 		}
 		input.Verdicts = append(input.Verdicts, report.Verdict{Objective: o, Met: v.Met, Seen: v.Seen})
 	}
-	return input, nil
+	input.Claims, err = claim.Judge(record.Experiment.Claims, claimed)
+	return input, err
+}
+
+// claimedOf is a cell as claims look at it.
+func claimedOf(r report.Result, p measure.Pooled) claim.Cell {
+	c := claim.Cell{
+		Cell: r.Cell, RTT: r.Cell.Scenario.RTT(r.HopMap), Repetitions: p.Each, Rates: p.Rates,
+		Values: p.Values, First: p.First, Missing: r.Rejected, Lacks: r.Lacks,
+	}
+	if c.Missing == "" && r.Summary.Requests == 0 {
+		c.Missing = "not run"
+	}
+	return c
 }
 
 func provenance(r Record) report.Provenance {
 	p := report.Provenance{
 		Started: r.Began, Version: r.Machine.Version, Kernel: r.Machine.Kernel, Processor: r.Machine.CPU,
-		Cores: r.Machine.Cores, Seed: r.Seed,
+		Cores: r.Machine.Cores, Seed: r.Seed, Commit: r.Machine.Commit, Backend: r.Links.Backend, Facts: r.facts(),
 	}
 	if !r.Ended.IsZero() {
 		p.Took = r.Ended.Sub(r.Began)
@@ -61,48 +84,126 @@ func provenance(r Record) report.Provenance {
 	return p
 }
 
-// collectCell reads the repetitions of a cell that were completed.
-func (s store) collectCell(cell experiment.Cell, repetitions int) (report.Result, error) {
-	result := report.Result{Cell: cell}
-	var all []sample.Request
-	counters := map[string]impair.Counters{}
-	for n := 1; n <= repetitions; n++ {
-		dir := filepath.Join(s.dir, cellsDir, cell.ID(), strconv.Itoa(n))
-		var repetition Repetition
-		err := readJSON(filepath.Join(dir, repetitionFile), &repetition)
-		if errors.Is(err, fs.ErrNotExist) {
-			continue
-		}
-		if err != nil {
-			return result, err
-		}
-		requests, err := readSamples(filepath.Join(dir, samplesFile))
-		if err != nil {
-			return result, err
-		}
-		result.HopMap = cell.Scenario.HopMap(repetition.Path).String()
-		result.PerRepetition = append(result.PerRepetition, measure.Summarise(requests))
-		all = append(all, renumber(requests, n)...)
-		for name, c := range repetition.Links {
-			counters[name] = counters[name].Plus(c)
-		}
-	}
-	result.Summary = measure.Summarise(all)
-	for _, d := range cell.Scenario.Directions() {
-		result.Links = append(result.Links, report.Link{
-			Asked: impair.Direction{Name: string(d.From + " → " + d.To), Unit: d.Unit, Impairment: d.Impairment},
-			Seen:  counters[d.Name()],
-		})
-	}
-	return result, nil
+// collection is what the repetitions of a cell hold, one after the other: the
+// rows of only one are in memory at a time.
+type collection struct {
+	cell       experiment.Cell
+	congestion string
+	lacks      string
+	path       []topology.Ref
+	gathered   []*measure.Gathered
+	pooled     measure.Pooled
+	observed   []oracle.Observed
+	// notes say in which repetition the figures contradict one another.
+	notes     []string
+	timelines []measure.Timeline
+	counters  map[string]impair.Counters
+	tries     []report.Try
+	rejected  []string
+	uses      []report.Use
 }
 
-// renumber keeps the threads of several repetitions apart.
-func renumber(requests []sample.Request, repetition int) []sample.Request {
-	for i := range requests {
-		requests[i].Thread += int32(repetition) << 16
+// collect reads all tries of a cell's repetitions.
+func (s store) collect(cell experiment.Cell, record Record) (*collection, error) {
+	c := &collection{
+		cell: cell, congestion: record.Experiment.Topology.CongestionControl(),
+		lacks: record.NotRunnable[cell.ID()], counters: map[string]impair.Counters{},
 	}
-	return requests
+	for n := 1; n <= record.Experiment.Repetitions; n++ {
+		turn := Turn{Cell: cell, Repetition: n}
+		tries, err := s.tries(turn)
+		if err != nil {
+			return nil, err
+		}
+		for _, try := range tries {
+			c.tries = append(c.tries, report.Try{Repetition: n, Number: try.Try, Proof: try.Proof})
+		}
+		switch {
+		case len(tries) == 0:
+		case tries[len(tries)-1].Proof.Rejected():
+			if len(tries) == triesMax { // else it goes on
+				c.reject(n, tries[len(tries)-1])
+			}
+		default:
+			requests, err := readSamples(filepath.Join(s.turnDir(turn), samplesFile))
+			if err != nil {
+				return nil, err
+			}
+			c.add(tries[len(tries)-1], requests)
+		}
+	}
+	c.pooled = measure.Pool(c.gathered)
+	c.gathered = nil
+	return c, nil
+}
+
+// reject notes a repetition that none of its tries has proven.
+func (c *collection) reject(n int, last Repetition) {
+	c.rejected = append(c.rejected, fmt.Sprintf("repetition %d, %d tries: %s", n, last.Try, last.Proof.Reasons[0]))
+}
+
+// add takes a repetition that counts.
+func (c *collection) add(r Repetition, requests []sample.Request) {
+	if len(c.gathered) == 0 {
+		c.path, c.timelines = r.Path, measure.Timelines(requests)
+	}
+	c.gathered = append(c.gathered, measure.Gather(requests))
+	observed := oracle.Observe(requests)
+	c.observed = append(c.observed, observed)
+	threads := c.cell.Threads
+	if c.cell.Rate > 0 {
+		threads = 0 // an open loop keeps no number of requests under way
+	}
+	if text := observed.Contradiction(threads); text != "" {
+		c.notes = append(c.notes, fmt.Sprintf("repetition %d: %s", r.Repetition, text))
+	}
+	for name, counters := range r.Links {
+		c.counters[name] = c.counters[name].Plus(counters)
+	}
+	for _, use := range r.Uses {
+		c.use(use)
+	}
+}
+
+// use adds what a process consumed in one repetition.
+func (c *collection) use(u host.Use) {
+	for i := range c.uses {
+		if c.uses[i].Name == u.Name && c.uses[i].Node == u.Node {
+			c.uses[i].CPU += u.CPU
+			c.uses[i].MemoryBytes = max(c.uses[i].MemoryBytes, uint64(u.MemoryPeak))
+			return
+		}
+	}
+	c.uses = append(c.uses, report.Use{Name: u.Name, Node: u.Node, CPU: u.CPU, MemoryBytes: uint64(u.MemoryPeak)})
+}
+
+// result is the cell as a report shows it. Its interval is drawn by the cell's
+// ID, so that the same samples always have the same.
+func (c *collection) result() report.Result {
+	digest := fnv.New64a()
+	_, _ = io.WriteString(digest, c.cell.ID()) // a hash takes all
+	hops := c.cell.Scenario.HopMap(c.path)
+	r := report.Result{
+		Cell: c.cell, Summary: c.pooled.Summary, PerRepetition: c.pooled.Each, Values: c.pooled.Values,
+		Median:    c.pooled.Values.Median(rand.New(rand.NewPCG(digest.Sum64(), 0))),
+		Timelines: c.timelines, Proofs: c.tries, Uses: c.uses, HopMap: hops,
+		Observed: oracle.Mean(c.observed), Lacks: c.lacks,
+		Rejected: strings.Join(c.rejected, "; "),
+	}
+	if len(c.path) > 0 {
+		r.Oracle = oracle.Predict(c.cell, hops, c.congestion)
+		r.Oracle.Notes = append(r.Oracle.Notes, c.notes...)
+	}
+	for i := range r.Uses {
+		r.Uses[i].CPU /= time.Duration(len(c.observed))
+	}
+	for _, d := range c.cell.Scenario.Directions() {
+		r.Links = append(r.Links, report.Link{
+			Asked: impair.Direction{Name: string(d.From + " → " + d.To), Unit: d.Unit, Impairment: d.Impairment},
+			Seen:  c.counters[d.Name()],
+		})
+	}
+	return r
 }
 
 func readSamples(path string) ([]sample.Request, error) {

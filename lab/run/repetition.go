@@ -2,12 +2,12 @@ package run
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
-	"net/http"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -17,9 +17,11 @@ import (
 	"skerry.dev/skerry/lab/experiment"
 	"skerry.dev/skerry/lab/host"
 	"skerry.dev/skerry/lab/impair"
+	"skerry.dev/skerry/lab/impair/proof"
 	"skerry.dev/skerry/lab/load"
 	"skerry.dev/skerry/lab/system"
 	"skerry.dev/skerry/lab/topology"
+	"skerry.dev/skerry/lab/workload"
 )
 
 const (
@@ -37,53 +39,98 @@ const (
 type Repetition struct {
 	Cell       experiment.Cell `json:"cell"`
 	Repetition int             `json:"repetition"`
-	Began      time.Time       `json:"began"`
-	Ended      time.Time       `json:"ended"`
+	// Try counts from 1: the tries before were rejected.
+	Try   int       `json:"try"`
+	Began time.Time `json:"began"`
+	Ended time.Time `json:"ended"`
 	// Path is the nodes that a request visited.
 	Path []topology.Ref `json:"path"`
-	// Links are the counters of every impaired direction.
+	// Links are what every impaired direction counted while the load ran.
 	Links map[string]impair.Counters `json:"links"`
 	// Uses is what every process of the repetition consumed.
 	Uses []host.Use `json:"uses"`
+	// Proof of the links: where it has reasons, the repetition does not count.
+	Proof proof.Proof `json:"proof"`
 }
 
-// repetition runs one cell once: links set anew, fresh processes and
-// connections, and everything ended afterwards.
-func (r *runner) repetition(ctx context.Context, turn Turn, index uint64) (err error) {
-	dir, err := r.store.begin(turn)
+// repetition tries a turn once: it counts if its links are proven. Tries of a
+// run that was resumed count.
+func (r *runner) repetition(ctx context.Context, turn Turn, index uint64) error {
+	tries, err := r.store.tries(turn)
 	if err != nil {
 		return err
 	}
-	result := Repetition{Cell: turn.Cell, Repetition: turn.Repetition, Began: r.Now()}
-	if err := r.lab.SetLinks(ctx, links(turn.Cell.Scenario), r.Seed+index<<16); err != nil {
+	number := len(tries) + 1
+	result, err := r.try(ctx, turn, number, r.Seed+index<<16+uint64(number-1)<<8)
+	if err != nil {
 		return err
+	}
+	if !result.Proof.Rejected() {
+		return r.store.complete(turn, result)
+	}
+	if err := r.store.reject(turn, result); err != nil {
+		return err
+	}
+	r.Progress.Note(rejection(turn, number, result.Proof.Reasons))
+	return nil
+}
+
+// attempt is one try of a repetition under way.
+type attempt struct {
+	Turn
+	dir    string
+	result Repetition
+	seen   *evidence
+}
+
+// try runs one cell once: links set anew, fresh processes and connections, and
+// everything ended afterwards.
+func (r *runner) try(ctx context.Context, turn Turn, number int, seed uint64) (Repetition, error) {
+	dir, err := r.store.begin(turn)
+	if err != nil {
+		return Repetition{}, err
+	}
+	a := &attempt{Turn: turn, dir: dir}
+	a.result = Repetition{Cell: turn.Cell, Repetition: turn.Repetition, Try: number, Began: r.Now()}
+	if a.seen, err = r.gather(turn); err != nil {
+		return Repetition{}, err
+	}
+	if err := r.lab.SetLinks(ctx, links(turn.Cell.Scenario), seed); err != nil {
+		return Repetition{}, err
 	}
 	service, err := r.serve(turn.Cell, dir)
 	if err != nil {
-		return err
+		return Repetition{}, err
 	}
 	var uses []host.Use
-	err = r.awaitReady(ctx, service, dir)
+	err = r.awaitReady(ctx, service, dir, turn.Cell.Protocol)
 	if err == nil {
-		uses, err = r.measure(ctx, turn, dir, &result)
+		uses, err = r.measure(ctx, a)
 	}
 	use, stopErr := service.Stop(stopGrace)
 	if err := errors.Join(err, stopErr); err != nil {
-		return err
+		return Repetition{}, err
 	}
-	result.Uses = append(uses, use)
-	result.Ended = r.Now()
-	return r.store.complete(turn, result)
+	if a.result.Proof, err = r.prove(ctx, a.seen); err != nil {
+		return Repetition{}, err
+	}
+	a.result.Links = map[string]impair.Counters{}
+	for _, d := range a.result.Proof.Directions {
+		a.result.Links[d.Name] = d.Seen
+	}
+	a.result.Uses = append(uses, use)
+	a.result.Ended = r.Now()
+	return a.result, nil
 }
 
 // measure takes the system up, drives the load through it and takes it down.
-func (r *runner) measure(ctx context.Context, turn Turn, dir string, result *Repetition) (uses []host.Use, err error) {
-	values, err := system.ValuesFor(&r.Experiment.Topology, dir, workloadPort)
+func (r *runner) measure(ctx context.Context, a *attempt) (uses []host.Use, err error) {
+	values, err := system.ValuesFor(&r.Experiment.Topology, a.dir, workloadPort)
 	if err != nil {
 		return nil, err
 	}
-	plugin := r.Plugins[turn.Cell.System]
-	result.Path = plugin.Path(values)
+	plugin := r.Plugins[a.Cell.System]
+	a.result.Path = plugin.Path(values)
 	stack, err := plugin.Start(ctx, inLab{r.lab}, values)
 	if err != nil {
 		return nil, err
@@ -96,19 +143,23 @@ func (r *runner) measure(ctx context.Context, turn Turn, dir string, result *Rep
 	if err != nil {
 		return nil, err
 	}
-	if err := r.awaitAnswer(ctx, stack, address); err != nil {
+	if err := awaitAnswer(ctx, stack, address, r.question(r.Experiment.Topology.Client, a.Cell.Protocol)); err != nil {
 		return nil, err
 	}
-	use, err := r.drive(ctx, turn, address, dir)
+	if err := r.loadBegins(ctx, a.seen); err != nil {
+		return nil, err
+	}
+	use, err := r.drive(ctx, a.Turn, address, a.dir)
 	if err != nil {
+		return nil, err
+	}
+	if err := r.loadEnded(ctx, a.seen); err != nil {
 		return nil, err
 	}
 	if ended := stack.Ended(); ended != nil {
 		return nil, fmt.Errorf("system %s: %w", plugin.Name, ended)
 	}
-	status, err := r.lab.LinkStatus(ctx)
-	result.Links = status.Counters
-	return []host.Use{use}, err
+	return []host.Use{use}, nil
 }
 
 // inLab is the lab as the steps of a system see it.
@@ -143,13 +194,13 @@ func (r *runner) serve(cell experiment.Cell, dir string) (*host.Process, error) 
 	defer func() { _ = log.Close() }()
 	return r.lab.Start(host.Command{
 		Node: r.Experiment.Topology.Service, Name: "service", Dir: dir, Stdout: log, Stderr: log,
-		Args: []string{r.Agent, "serve", cell.Workload, "--listen", listen},
+		Args: []string{r.Agent, "serve", cell.Workload, "--protocol", cmp.Or(cell.Protocol, experiment.ProtocolHTTP1), "--listen", listen},
 	})
 }
 
 // awaitReady waits until the workload listens: what a system takes of its node
 // afterwards, it takes knowingly.
-func (r *runner) awaitReady(ctx context.Context, service *host.Process, dir string) error {
+func (r *runner) awaitReady(ctx context.Context, service *host.Process, dir, protocol string) error {
 	listen, err := r.listen()
 	if err != nil {
 		return err
@@ -157,9 +208,9 @@ func (r *runner) awaitReady(ctx context.Context, service *host.Process, dir stri
 	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
 	defer cancel()
 	for {
-		conn, err := r.lab.Dial(ctx, service.Node, listen)
+		err := r.listens(ctx, service.Node, listen, protocol)
 		if err == nil {
-			return conn.Close()
+			return nil
 		}
 		select {
 		case <-service.Done():
@@ -186,17 +237,12 @@ func said(log string, ended error) error {
 	return agentError(string(text), ended)
 }
 
-// awaitAnswer asks from the client's node until the workload answers through
-// the system. Its connections are its own: the load finds none of them.
-func (r *runner) awaitAnswer(ctx context.Context, stack *system.Stack, address string) error {
-	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
-		return r.lab.Dial(ctx, r.Experiment.Topology.Client, address)
-	}
-	client := &http.Client{Transport: &http.Transport{DialContext: dial, DisableKeepAlives: true}}
+// awaitAnswer asks until the workload answers through the system.
+func awaitAnswer(ctx context.Context, stack *system.Stack, address string, ask question) error {
 	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
 	defer cancel()
 	for {
-		err := ask(ctx, client, address)
+		err := ask(ctx, address)
 		if err == nil {
 			return nil
 		}
@@ -211,23 +257,11 @@ func (r *runner) awaitAnswer(ctx context.Context, stack *system.Stack, address s
 	}
 }
 
-func ask(ctx context.Context, client *http.Client, address string) error {
-	request, err := http.NewRequestWithContext(ctx, http.MethodHead, "http://"+address+"/", nil)
-	if err != nil {
-		return err
-	}
-	response, err := client.Do(request)
-	if err != nil {
-		return err
-	}
-	return response.Body.Close()
-}
-
 // drive runs the load in the client's node.
 func (r *runner) drive(ctx context.Context, turn Turn, address, dir string) (host.Use, error) {
 	c := turn.Cell
 	spec, err := json.Marshal(load.Spec{
-		Target: address, Workload: c.Workload, Size: c.Size, Time: c.Time, Memory: c.Memory,
+		Target: address, Protocol: c.Protocol, Workload: c.Workload, Size: c.Size, Time: c.Time, Memory: c.Memory,
 		Threads: c.Threads, Iterations: c.Iterations, Warmup: c.Warmup,
 		OpenLoop: load.OpenLoop(c.OpenLoop),
 		Think:    c.Think, Ramp: c.Ramp, Timeout: c.Timeout, Connection: c.Connection,
@@ -240,7 +274,7 @@ func (r *runner) drive(ctx context.Context, turn Turn, address, dir string) (hos
 	var problems bytes.Buffer
 	process, err := r.lab.Start(host.Command{
 		Node: r.Experiment.Topology.Client, Name: "load", Dir: dir,
-		Args:  []string{r.Agent, "load", "--spec", "-", "--out", filepath.Join(dir, samplesFile)},
+		Args:  append([]string{r.Agent, "load", "--spec", "-"}, outputs(c, dir)...),
 		Stdin: bytes.NewReader(spec), Stderr: &problems,
 	})
 	if err != nil {
@@ -255,6 +289,15 @@ func (r *runner) drive(ctx context.Context, turn Turn, address, dir string) (hos
 		return use, fmt.Errorf("load: %w", agentError(problems.String(), process.Err()))
 	}
 	return use, errors.Join(err, ctx.Err())
+}
+
+// outputs are the load's flags for what it is to write.
+func outputs(c experiment.Cell, dir string) []string {
+	flags := []string{"--out", filepath.Join(dir, samplesFile), "--hdr", filepath.Join(dir, histogramFile)}
+	if c.Protocol == experiment.ProtocolUDP && c.Size >= workload.DatagramHeader {
+		flags = append(flags, "--there", filepath.Join(dir, thereFile), "--back", filepath.Join(dir, backFile))
+	}
+	return flags
 }
 
 // AgentError is what skerry-agent said in a node as it failed.

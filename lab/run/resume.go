@@ -21,6 +21,9 @@ type Resumption struct {
 	Command []string  `json:"command"`
 	Machine Machine   `json:"machine"`
 	Links   Emulator  `json:"links"`
+	// Changed are the programs that are not what the run began with.
+	Changed []Program `json:"changed_programs,omitempty"`
+	Course  Course    `json:"course"`
 }
 
 // ChangedError says that a plug-in is not what the run began with.
@@ -68,7 +71,7 @@ func Resume(ctx context.Context, o Options) (err error) {
 	if err != nil {
 		return err
 	}
-	o.Experiment, o.Seed = record.Experiment, record.Seed
+	o.Experiment, o.Seed, o.NotRunnable = record.Experiment, record.Seed, record.NotRunnable
 	r := runner{Options: o, store: s}
 	if len(r.todo()) == 0 {
 		return r.complete(record)
@@ -79,9 +82,13 @@ func Resume(ctx context.Context, o Options) (err error) {
 		}
 	}
 	return r.run(ctx, func(now Record) Record {
+		changed := changedPrograms(record.Programs, now.Programs)
+		for _, p := range changed {
+			r.Progress.Note(fmt.Sprintf("%s is not the program that the run began with: %s", p.Name, p.Path))
+		}
 		record.Ended = time.Time{}
 		record.Resumed = append(record.Resumed, Resumption{
-			Began: now.Began, Command: now.Command, Machine: now.Machine, Links: now.Links,
+			Began: now.Began, Command: now.Command, Machine: now.Machine, Links: now.Links, Changed: changed,
 		})
 		return record
 	})
@@ -93,7 +100,7 @@ func (r *runner) complete(record Record) error {
 		return nil
 	}
 	for _, turn := range r.turns() {
-		repetition, err := r.store.repetition(turn)
+		repetition, err := r.store.last(turn)
 		if err != nil {
 			return err
 		}

@@ -1,6 +1,7 @@
 // Package run carries an experiment out: it takes a lab up, runs every cell in
 // its turn with fresh processes, keeps what was measured in a run directory and
-// takes the lab down again. It judges nothing: lab/measure and lab/report do.
+// takes the lab down again. It judges nothing: lab/impair/proof, lab/measure and
+// lab/report do.
 // Start at Run; Resume goes on with one that ended early, Look says where one
 // stands, Collect reads a run directory back.
 package run
@@ -9,11 +10,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
+	"path/filepath"
 	"time"
 
 	"skerry.dev/skerry/lab/experiment"
 	"skerry.dev/skerry/lab/host"
+	"skerry.dev/skerry/lab/measure"
 	"skerry.dev/skerry/lab/system"
 )
 
@@ -24,6 +26,8 @@ type Options struct {
 	Plugins map[string]*system.Plugin
 	// Digests of the plug-ins by system name, as Digest makes them.
 	Digests map[string]string
+	// NotRunnable says, by the ID of a cell, what it lacks here: it is not run.
+	NotRunnable map[string]string
 	// Agent is the path of the skerry-agent binary.
 	Agent string
 	// Backend of the links: auto, netem or userspace.
@@ -40,16 +44,6 @@ type Options struct {
 	// Progress is written to as the run goes on.
 	Progress Progress
 	Now      func() time.Time
-}
-
-// Progress is told how a run goes on.
-type Progress interface {
-	// Turn is told before each repetition of a cell, counted from 1.
-	Turn(index, total int, turn Turn, left time.Duration)
-	// Ended is told after the last turn, also when that failed.
-	Ended()
-	// Note is told what the user should know at once.
-	Note(text string)
 }
 
 // InterruptedError says that the run was ended before its last repetition; those
@@ -97,8 +91,11 @@ func Run(ctx context.Context, o Options) (err error) {
 // runner is a run under way.
 type runner struct {
 	Options
-	lab   *host.Lab
-	store store
+	lab    *host.Lab
+	store  store
+	prober *prober
+	// alpha is the level of each test of a link.
+	alpha float64
 }
 
 // run takes the lab up, keeps the record that is made of what it finds there,
@@ -111,8 +108,7 @@ func (r *runner) run(ctx context.Context, recordOf func(now Record) Record) (err
 		Name: r.LabName, Agent: r.Agent, Backend: r.Backend, Bound: true,
 	})
 	if ctx.Err() != nil {
-		total := len(r.turns())
-		err = &InterruptedError{Done: total - len(r.todo()), Total: total}
+		err = r.interrupted()
 	}
 	if lab != nil {
 		defer func() { err = errors.Join(err, lab.Down()) }()
@@ -120,20 +116,39 @@ func (r *runner) run(ctx context.Context, recordOf func(now Record) Record) (err
 	if err != nil {
 		return err
 	}
-	now, err := describe(ctx, r.Options, lab)
+	now, err := r.describe(ctx, lab)
 	if err != nil {
 		return err
 	}
 	record := recordOf(now)
+	if err := record.course().begin(lab); err != nil {
+		return err
+	}
 	if err := r.store.writeRecord(record); err != nil {
 		return err
 	}
-	r.lab = lab
+	r.lab, r.alpha = lab, alpha(r.turns())
+	if r.prober, err = openProber(ctx, lab, r.Experiment); err != nil {
+		if ctx.Err() != nil {
+			err = r.interrupted()
+		}
+		return err
+	}
+	defer func() { err = errors.Join(err, r.prober.Close()) }()
 	if err := r.all(ctx); err != nil {
+		return err
+	}
+	if err := record.course().end(lab); err != nil {
 		return err
 	}
 	record.Ended = r.Now()
 	return r.store.writeRecord(record)
+}
+
+// interrupted is the error of a run that was ended.
+func (r *runner) interrupted() error {
+	total := len(r.turns())
+	return &InterruptedError{Done: total - len(r.todo()), Total: total}
 }
 
 // Turn is one repetition of a cell.
@@ -143,48 +158,77 @@ type Turn struct {
 	Repetition int
 }
 
-// turns are all repetitions of all cells in the order of the run's seed.
+// turns are all repetitions of all cells that can run, in the order of the run's seed.
 func (r *runner) turns() []Turn {
 	cells := r.Experiment.Cells()
 	var turns []Turn
 	for _, slot := range experiment.Order(r.Seed, len(cells), r.Experiment.Repetitions) {
-		turns = append(turns, Turn{Cell: cells[slot.Cell], Repetition: slot.Repetition})
+		if cell := cells[slot.Cell]; r.NotRunnable[cell.ID()] == "" {
+			turns = append(turns, Turn{Cell: cell, Repetition: slot.Repetition})
+		}
 	}
 	return turns
 }
 
-// todo are the indices of the turns that are not complete.
+// todo are the indices of the turns that are not done.
 func (r *runner) todo() []int {
 	var todo []int
 	for i, turn := range r.turns() {
-		if !r.store.has(turn) {
+		if !r.store.done(turn) {
 			todo = append(todo, i)
 		}
 	}
 	return todo
 }
 
-// all runs what is to do. A turn's seed goes by its place in the whole order,
-// whatever was complete before.
+// all runs what is to do. A repetition whose try was rejected has its next one
+// after all others, when what disturbed it may have passed.
 func (r *runner) all(ctx context.Context) error {
-	turns, todo := r.turns(), r.todo()
+	defer r.Progress.Ended()
+	for todo := r.todo(); len(todo) > 0; todo = r.todo() {
+		if err := r.pass(ctx, todo); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// pass tries each turn once. A turn's seed goes by its place in the whole order,
+// whatever was complete before.
+func (r *runner) pass(ctx context.Context, todo []int) error {
+	turns := r.turns()
 	var estimates []time.Duration
 	for _, i := range todo {
 		estimates = append(estimates, r.Experiment.Estimate(turns[i].Cell))
 	}
-	defer r.Progress.Ended()
 	began := r.Now()
 	for n, i := range todo {
 		turn := turns[i]
 		r.Progress.Turn(i+1, len(turns), turn, left(estimates[:n], estimates[n:], r.Now().Sub(began)))
 		err := r.repetition(ctx, turn, uint64(i))
 		if err != nil && ctx.Err() != nil {
-			return &InterruptedError{Done: len(turns) - len(todo) + n, Total: len(turns)}
+			return r.interrupted()
 		}
 		if err != nil {
 			return &RepetitionError{Turn: turn, Dir: r.store.partialDir(turn), Err: err}
 		}
+		if err := r.tell(turn); err != nil {
+			return err
+		}
 	}
+	return nil
+}
+
+// tell says what a repetition that counts has measured.
+func (r *runner) tell(turn Turn) error {
+	if !r.store.has(turn) {
+		return nil
+	}
+	requests, err := readSamples(filepath.Join(r.store.turnDir(turn), samplesFile))
+	if err != nil {
+		return err
+	}
+	r.Progress.Done(turn, measure.Gather(requests))
 	return nil
 }
 
@@ -203,33 +247,3 @@ func sum(durations []time.Duration) (total time.Duration) {
 	}
 	return total
 }
-
-// Lines is Progress as plain lines, or on a terminal as one line that is
-// written over.
-type Lines struct {
-	W        io.Writer
-	Terminal bool
-}
-
-// Turn prints where the run stands and what time is left.
-func (l Lines) Turn(index, total int, turn Turn, left time.Duration) {
-	text := fmt.Sprintf("[%*d/%d] %s, repetition %d, %s left",
-		len(fmt.Sprint(total)), index, total, turn.Cell, turn.Repetition, left.Round(time.Second))
-	if l.Terminal {
-		const clearLine = "\r\x1b[K"
-		text = clearLine + text
-	} else {
-		text += "\n"
-	}
-	_, _ = io.WriteString(l.W, text) // progress that cannot be shown stops nothing
-}
-
-// Ended leaves the line that was written over.
-func (l Lines) Ended() {
-	if l.Terminal {
-		_, _ = io.WriteString(l.W, "\n")
-	}
-}
-
-// Note prints a line.
-func (l Lines) Note(text string) { _, _ = fmt.Fprintln(l.W, text) }

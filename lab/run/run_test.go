@@ -97,7 +97,7 @@ func TestCollect(t *testing.T) {
 	if len(r.Links) != 2 || r.Links[0].Seen.Packets != 10 || r.Links[0].Seen.Lost != 2 || r.Links[1].Seen.Packets != 14 {
 		t.Errorf("links %+v", r.Links)
 	}
-	if !strings.Contains(r.HopMap, "c2/head") || !strings.Contains(r.HopMap, "c1/head") {
+	if !strings.Contains(r.HopMap.String(), "c2/head") || !strings.Contains(r.HopMap.String(), "c1/head") {
 		t.Errorf("hop map %q", r.HopMap)
 	}
 	if len(input.Verdicts) != 1 || !input.Verdicts[0].Met || input.Provenance.Seed != 7 || input.Provenance.Took != 0 {
@@ -136,7 +136,7 @@ func TestCollectNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r := input.Results[0]; r.Summary.Requests != 0 || r.HopMap != "" || r.Links[0].Seen.Packets != 0 {
+	if r := input.Results[0]; r.Summary.Requests != 0 || r.HopMap.Start != "" || r.Links[0].Seen.Packets != 0 {
 		t.Errorf("result %+v", r)
 	}
 	if v := input.Verdicts[0]; v.Met || !strings.Contains(v.Seen, "no figure in near/direct/hello-world") {
@@ -233,27 +233,6 @@ func TestLeft(t *testing.T) {
 		if got := left(c.done, c.todo, c.took); got != c.want {
 			t.Errorf("%s: got %s, want %s", c.name, got, c.want)
 		}
-	}
-}
-
-func TestLines(t *testing.T) {
-	turn := Turn{Cell: example().Cells()[0], Repetition: 2}
-	var plain, terminal strings.Builder
-	for _, l := range []Lines{{W: &plain}, {W: &terminal, Terminal: true}} {
-		l.Turn(9, 10, turn, 1499*time.Millisecond)
-		l.Turn(10, 10, turn, 0)
-		l.Ended()
-		l.Note("a note")
-	}
-	const want = "[ 9/10] near/direct/hello-world 1 thread kept, repetition 2, 1s left\n" +
-		"[10/10] near/direct/hello-world 1 thread kept, repetition 2, 0s left\na note\n"
-	if plain.String() != want {
-		t.Errorf("got\n%swant\n%s", plain.String(), want)
-	}
-	const over = "\r\x1b[K[ 9/10] near/direct/hello-world 1 thread kept, repetition 2, 1s left" +
-		"\r\x1b[K[10/10] near/direct/hello-world 1 thread kept, repetition 2, 0s left\na note\n"
-	if terminal.String() != over {
-		t.Errorf("on a terminal: got %q, want %q", terminal.String(), over)
 	}
 }
 

@@ -24,16 +24,18 @@ type Status struct {
 	Began      time.Time `json:"began"`
 	// Resumed holds when the run was taken up again.
 	Resumed []time.Time `json:"resumed,omitempty"`
-	// Done and Total count repetitions.
-	Done  int `json:"done"`
-	Total int `json:"total"`
+	// Done and Total count repetitions; Rejected are those of Done that count for
+	// nothing, since the links of no try were proven.
+	Done     int `json:"done"`
+	Total    int `json:"total"`
+	Rejected int `json:"rejected"`
 	// Cell and Repetition are what runs now, or will first when the run goes on;
 	// empty for a complete run.
 	Cell       string `json:"cell,omitempty"`
 	Repetition int    `json:"repetition,omitempty"`
 	// LeftS is how long the repetitions that are not done will take, in seconds.
 	LeftS float64 `json:"left_s"`
-	// Requests of the repetitions done, without warm-up, and how many failed.
+	// Requests of the repetitions that count, without warm-up, and how many failed.
 	Requests int `json:"requests"`
 	Errors   int `json:"errors"`
 }
@@ -51,7 +53,7 @@ func Look(dir string) (Status, error) {
 	if err != nil {
 		return Status{}, err
 	}
-	r := runner{Options: Options{Experiment: record.Experiment, Seed: record.Seed}, store: s}
+	r := runner{Options: Options{Experiment: record.Experiment, Seed: record.Seed, NotRunnable: record.NotRunnable}, store: s}
 	status := Status{Dir: dir, Experiment: record.Experiment.Name, Began: record.Began, State: Stopped}
 	for _, resumed := range record.Resumed {
 		status.Resumed = append(status.Resumed, resumed.Began)
@@ -75,16 +77,21 @@ func (r *runner) count(status *Status) error {
 	turns := r.turns()
 	for _, turn := range turns {
 		estimate := r.Experiment.Estimate(turn.Cell)
-		if !r.store.has(turn) {
+		if !r.store.done(turn) {
 			if len(todo) == 0 {
 				status.Cell, status.Repetition = turn.Cell.String(), turn.Repetition
 			}
 			todo = append(todo, estimate)
 			continue
 		}
-		repetition, err := r.store.repetition(turn)
+		repetition, err := r.store.last(turn)
 		if err != nil {
 			return err
+		}
+		done, took = append(done, estimate), took+repetition.Ended.Sub(repetition.Began)
+		if !r.store.has(turn) {
+			status.Rejected++
+			continue
 		}
 		requests, err := readSamples(filepath.Join(r.store.turnDir(turn), samplesFile))
 		if err != nil {
@@ -99,7 +106,6 @@ func (r *runner) count(status *Status) error {
 				status.Errors++
 			}
 		}
-		done, took = append(done, estimate), took+repetition.Ended.Sub(repetition.Began)
 	}
 	status.Done, status.Total, status.LeftS = len(done), len(turns), left(done, todo, took).Seconds()
 	return nil

@@ -15,9 +15,12 @@ import (
 //
 //	run.json                         what was run, on what, in which order
 //	cells/CELL/REPETITION/           written beside as REPETITION.partial
-//	    repetition.json              path, link counters, use of resources
+//	    repetition.json              path, proof of the links, use of resources
 //	    requests.parquet             every request
+//	    requests.hlog                response times, as a HdrHistogram log
+//	    oneway-there.parquet, oneway-back.parquet  each way of every datagram, of UDP
 //	    *.log, …                     what the processes said and were given
+//	cells/CELL/REPETITION.rejected-TRY/   as above, of tries that do not count
 //	report.html                      made from the above
 //	lock                             held by the process that runs
 const (
@@ -25,7 +28,11 @@ const (
 	cellsDir       = "cells"
 	repetitionFile = "repetition.json"
 	samplesFile    = "requests.parquet"
+	histogramFile  = "requests.hlog"
+	thereFile      = "oneway-there.parquet"
+	backFile       = "oneway-back.parquet"
 	partialSuffix  = ".partial"
+	rejectedSuffix = ".rejected-"
 )
 
 // ErrDirExists says that the run directory is there already.
@@ -79,6 +86,10 @@ func (s store) turnDir(turn Turn) string {
 
 func (s store) partialDir(turn Turn) string { return s.turnDir(turn) + partialSuffix }
 
+func (s store) rejectedDir(turn Turn, try int) string {
+	return s.turnDir(turn) + rejectedSuffix + strconv.Itoa(try)
+}
+
 // begin makes the directory that a repetition is written to; what an earlier
 // try left there is removed.
 func (s store) begin(turn Turn) (string, error) {
@@ -92,21 +103,64 @@ func (s store) begin(turn Turn) (string, error) {
 	return partial, nil
 }
 
-// has reports whether a repetition is complete.
-func (s store) has(turn Turn) bool {
-	_, err := os.Stat(filepath.Join(s.turnDir(turn), repetitionFile))
+// has reports whether a repetition is complete, with its links proven.
+func (s store) has(turn Turn) bool { return isThere(s.turnDir(turn)) }
+
+// done reports whether nothing is left to do for a repetition: it counts, or its
+// last try was rejected, too.
+func (s store) done(turn Turn) bool {
+	return s.has(turn) || isThere(s.rejectedDir(turn, triesMax))
+}
+
+func isThere(dir string) bool {
+	_, err := os.Stat(filepath.Join(dir, repetitionFile))
 	return err == nil
 }
 
-func (s store) repetition(turn Turn) (Repetition, error) {
-	var r Repetition
-	err := readJSON(filepath.Join(s.turnDir(turn), repetitionFile), &r)
-	return r, err
+// tries are all tries of a repetition in their order; the last one counts unless
+// its proof has reasons.
+func (s store) tries(turn Turn) ([]Repetition, error) {
+	var dirs []string
+	for try := 1; try <= triesMax; try++ {
+		dirs = append(dirs, s.rejectedDir(turn, try))
+	}
+	var all []Repetition
+	for _, dir := range append(dirs, s.turnDir(turn)) {
+		var r Repetition
+		err := readJSON(filepath.Join(dir, repetitionFile), &r)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, r)
+	}
+	return all, nil
 }
 
-// complete renames the directory of a repetition: from now on it counts. What
-// counts is on the disk before, so that a power loss leaves it whole.
+// last is the last try of a repetition that is done.
+func (s store) last(turn Turn) (Repetition, error) {
+	all, err := s.tries(turn)
+	if err != nil || len(all) == 0 {
+		return Repetition{}, err
+	}
+	return all[len(all)-1], nil
+}
+
+// complete renames the directory of a repetition: from now on it counts.
 func (s store) complete(turn Turn, result Repetition) error {
+	return s.keep(turn, result, s.turnDir(turn))
+}
+
+// reject renames the directory of a try, which is kept for a look at it.
+func (s store) reject(turn Turn, result Repetition) error {
+	return s.keep(turn, result, s.rejectedDir(turn, result.Try))
+}
+
+// keep ends a try under its final name. What it holds is on the disk before, so
+// that a power loss leaves it whole.
+func (s store) keep(turn Turn, result Repetition, as string) error {
 	partial := s.partialDir(turn)
 	if err := writeJSON(filepath.Join(partial, repetitionFile), result); err != nil {
 		return fmt.Errorf("keep repetition: %w", err)
@@ -114,7 +168,7 @@ func (s store) complete(turn Turn, result Repetition) error {
 	if err := flush(filepath.Join(partial, samplesFile), partial); err != nil {
 		return fmt.Errorf("keep repetition: %w", err)
 	}
-	if err := os.Rename(partial, s.turnDir(turn)); err != nil {
+	if err := os.Rename(partial, as); err != nil {
 		return fmt.Errorf("keep repetition: %w", err)
 	}
 	cell := filepath.Dir(partial)

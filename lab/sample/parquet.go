@@ -57,6 +57,13 @@ func ReadOneWay(r io.ReaderAt, size int64) ([]OneWay, error) {
 	return read[OneWay](r, size, kindOneWay)
 }
 
+// ScanRequests hands the rows of such a file to each, some at a time, and holds
+// no more than those: each may keep none of them. It ends with the first error,
+// that of each as it is.
+func ScanRequests(r io.ReaderAt, size int64, each func(rows []Request) error) error {
+	return scan(r, size, kindRequest, each)
+}
+
 func write[T any](w io.Writer, k kind, rows []T) error {
 	if len(rows) > rowsMax {
 		return fmt.Errorf("write %s: %d rows are over the bound of %d", k, len(rows), int(rowsMax))
@@ -74,28 +81,54 @@ func write[T any](w io.Writer, k kind, rows []T) error {
 	return nil
 }
 
-// read turns the library's panics into ErrDamaged: parquet-go trusts the
-// offsets and counts of a footer, and indexes out of range where they lie.
-func read[T any](r io.ReaderAt, size int64, k kind) (rows []T, err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			rows, err = nil, fmt.Errorf("read %s: %w: %v", k, ErrDamaged, p)
-		}
-	}()
-	if err := checkFooter(r, size); err != nil {
-		return nil, fmt.Errorf("read %s: %w", k, err)
-	}
-	f, err := parquet.OpenFile(r, size, parquet.SkipPageIndex(true), parquet.SkipBloomFilters(true))
+// read grows the rows as they are read: their number is the footer's word until
+// then.
+func read[T any](r io.ReaderAt, size int64, k kind) ([]T, error) {
+	rows := []T{}
+	err := scan(r, size, k, func(some []T) error {
+		rows = append(rows, some...)
+		return nil
+	})
 	if err != nil {
-		return nil, fmt.Errorf("read %s: %w: %w", k, ErrDamaged, err)
-	}
-	if err := checkKind[T](f, k); err != nil {
-		return nil, fmt.Errorf("read %s: %w", k, err)
-	}
-	if rows, err = readAll[T](f); err != nil {
-		return nil, fmt.Errorf("read %s: %w: %w", k, ErrDamaged, err)
+		return nil, err
 	}
 	return rows, nil
+}
+
+func scan[T any](r io.ReaderAt, size int64, k kind, each func([]T) error) error {
+	if err := checkFooter(r, size); err != nil {
+		return fmt.Errorf("read %s: %w", k, err)
+	}
+	var f *parquet.File
+	err := guard(func() (err error) {
+		if f, err = parquet.OpenFile(r, size, parquet.SkipPageIndex(true), parquet.SkipBloomFilters(true)); err != nil {
+			return fmt.Errorf("%w: %w", ErrDamaged, err)
+		}
+		return checkKind[T](f, k)
+	})
+	if err != nil {
+		return fmt.Errorf("read %s: %w", k, err)
+	}
+	var stopped error
+	err = scanRows(f, func(rows []T) error {
+		stopped = each(rows)
+		return stopped
+	})
+	if stopped != nil || err == nil {
+		return stopped
+	}
+	return fmt.Errorf("read %s: %w: %w", k, ErrDamaged, err)
+}
+
+// guard turns the library's panics into ErrDamaged: parquet-go trusts the
+// offsets and counts of a footer, and indexes out of range where they lie.
+func guard(call func() error) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("%w: %v", ErrDamaged, p)
+		}
+	}()
+	return call()
 }
 
 // checkFooter refuses what the library would allocate for before it looks: the
@@ -156,25 +189,37 @@ func checkChunks(f *parquet.File) error {
 	return nil
 }
 
-// readAll grows the rows as they are read: their number is the footer's word
-// until then.
-func readAll[T any](f *parquet.File) ([]T, error) {
-	reader := parquet.NewGenericReader[T](f)
-	defer reader.Close()
-	rows := make([]T, 0, min(f.NumRows(), rowsPerRead))
+func scanRows[T any](f *parquet.File, each func([]T) error) (err error) {
+	var reader *parquet.GenericReader[T]
+	if err := guard(func() error { reader = parquet.NewGenericReader[T](f); return nil }); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, guard(reader.Close)) }()
 	chunk := make([]T, rowsPerRead)
-	for {
-		n, err := reader.Read(chunk)
-		rows = append(rows, chunk[:n]...)
+	for seen := int64(0); ; {
+		var n int
+		err := guard(func() (err error) {
+			n, err = reader.Read(chunk)
+			return err
+		})
+		seen += int64(n)
+		if seen > f.NumRows() {
+			return fmt.Errorf("%d rows where the footer says %d", seen, f.NumRows())
+		}
+		if n > 0 {
+			if err := each(chunk[:n]); err != nil {
+				return err
+			}
+		}
 		switch {
-		case errors.Is(err, io.EOF) && int64(len(rows)) == f.NumRows():
-			return rows, nil
+		case errors.Is(err, io.EOF) && seen == f.NumRows():
+			return nil
 		case errors.Is(err, io.EOF):
-			return nil, fmt.Errorf("%d rows of %d: %w", len(rows), f.NumRows(), io.ErrUnexpectedEOF)
+			return fmt.Errorf("%d rows of %d: %w", seen, f.NumRows(), io.ErrUnexpectedEOF)
 		case err != nil:
-			return nil, err
-		case n == 0 || int64(len(rows)) > f.NumRows():
-			return nil, fmt.Errorf("%d rows where the footer says %d", len(rows), f.NumRows())
+			return err
+		case n == 0:
+			return fmt.Errorf("%d rows where the footer says %d", seen, f.NumRows())
 		}
 	}
 }

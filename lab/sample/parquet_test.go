@@ -210,3 +210,28 @@ func FuzzRead(f *testing.F) {
 }
 
 func known(err error) bool { return errors.Is(err, ErrSchema) || errors.Is(err, ErrDamaged) }
+
+// A scan hands on what a read returns, some rows at a time, and ends where it is
+// told to.
+func TestScanRequests(t *testing.T) {
+	want := requests(5000)
+	file := encodeRequests(t, want)
+	var got []Request
+	calls := 0
+	each := func(rows []Request) error {
+		got, calls = append(got, rows...), calls+1
+		return nil
+	}
+	if err := ScanRequests(bytes.NewReader(file), int64(len(file)), each); err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Equal(got, want) || calls < 2 {
+		t.Errorf("%d rows in %d calls, want the %d that were written in several", len(got), calls, len(want))
+	}
+	enough := errors.New("enough")
+	calls = 0
+	err := ScanRequests(bytes.NewReader(file), int64(len(file)), func([]Request) error { calls++; return enough })
+	if !errors.Is(err, enough) || errors.Is(err, ErrDamaged) || calls != 1 {
+		t.Errorf("got %v after %d calls, want the caller's own error after one", err, calls)
+	}
+}

@@ -2,7 +2,7 @@
 // each timed packet, kept as Parquet. It draws no conclusions; lab/measure does.
 package sample
 
-// Request is one HTTP request as the load saw it. Times are nanoseconds of
+// Request is one request as the load saw it, by whatever protocol. Times are nanoseconds of
 // CLOCK_MONOTONIC on this machine; 0 means that it did not come to that.
 type Request struct {
 	// Thread of the load, from 0.
@@ -23,9 +23,9 @@ type Request struct {
 	FirstByteNs int64 `parquet:"first_byte_ns,delta"`
 	// LastByteNs is when the last byte of the answer was read.
 	LastByteNs int64 `parquet:"last_byte_ns,delta"`
-	// Status is the HTTP status, 0 without an answer.
+	// Status is the HTTP status, 0 without an answer and in other protocols.
 	Status int32 `parquet:"status"`
-	// Error is empty for an answer of 2xx with the expected body. "missed" is a
+	// Error is empty for the expected answer: of HTTP 2xx with its body. "missed" is a
 	// request of an open loop that was never begun: it has no connection.
 	Error string `parquet:"error,dict"`
 }

@@ -29,6 +29,9 @@ type Plugin struct {
 	Kind string `yaml:"kind"`
 	// Summary says in a line what it is.
 	Summary string `yaml:"summary"`
+	// Carries lists the protocols of a load that get through; http/1.1 alone where
+	// it is left out.
+	Carries []string `yaml:"carries,omitempty"`
 	// Needs lists programs that must be on the machine.
 	Needs []Need `yaml:"needs,omitempty"`
 	// Hosts says how it runs on the hosts substrate.
@@ -133,6 +136,11 @@ func (p *Plugin) check(document *strict.Document, folder string) error {
 	if p.Name != folder {
 		return document.Errorf("name", "name it as its folder", "system %q lies in folder %q", p.Name, folder)
 	}
+	for i, protocol := range p.Carries {
+		if known := experiment.Protocols(); !slices.Contains(known, protocol) {
+			return document.Errorf(fmt.Sprintf("carries[%d]", i), "protocols are "+strings.Join(known, ", "), "unknown protocol %q", protocol)
+		}
+	}
 	for i, role := range p.Hosts.Route {
 		if !slices.Contains(roles, role) {
 			return document.Errorf(fmt.Sprintf("hosts.route[%d]", i), roleHint(), "unknown role %q", role)
@@ -177,6 +185,37 @@ func Names(tree fs.FS) ([]string, error) {
 		names[i] = path.Dir(f)
 	}
 	return names, nil
+}
+
+// CarryError says that a system does not let a protocol through.
+type CarryError struct {
+	System, Protocol string
+	// Carries is what it does.
+	Carries []string
+}
+
+// Error names both and what the system carries.
+func (e *CarryError) Error() string {
+	return fmt.Sprintf("system %s carries %s, not %s", e.System, strings.Join(e.Carries, ", "), e.Protocol)
+}
+
+// Check says what of a load the system does not carry: the error joins a
+// *CarryError for each protocol.
+func (p *Plugin) Check(l experiment.Load) error {
+	carries, asked := p.Carries, []string(l.Protocol)
+	if len(carries) == 0 {
+		carries = []string{experiment.ProtocolHTTP1}
+	}
+	if len(asked) == 0 {
+		asked = []string{experiment.ProtocolHTTP1}
+	}
+	var wrong []error
+	for _, protocol := range asked {
+		if !slices.Contains(carries, protocol) {
+			wrong = append(wrong, &CarryError{System: p.Name, Protocol: protocol, Carries: carries})
+		}
+	}
+	return errors.Join(wrong...)
 }
 
 // MissingError says which program a system needs and where it comes from.

@@ -3,10 +3,12 @@ package system_test
 import (
 	"errors"
 	"io/fs"
+	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
 
+	"skerry.dev/skerry/lab/experiment"
 	"skerry.dev/skerry/lab/system"
 	"skerry.dev/skerry/lab/topology"
 	"skerry.dev/skerry/systems"
@@ -43,6 +45,7 @@ func TestBrokenPlugins(t *testing.T) {
 	cases := []struct{ name, hosts, want string }{
 		{"unknown key", route + "  steps: []\n" + address, `test/system.yaml:6:3: unknown key "steps"`},
 		{"no address", route, "address"},
+		{"unknown protocol", route + address + "carries: [http/1.1, sctp]\n", `test/system.yaml:7:21: unknown protocol "sctp"`},
 		{"unknown role in the route", "  route: [client, sevrice]\n" + address, `test/system.yaml:5:19: unknown role "sevrice"`},
 		{"unknown role of a step", route + "  start:\n    - {at: moon, run: x}\n" + address, `test/system.yaml:7:7: unknown role "moon"`},
 		{"step without run and tcp", route + "  ready:\n    - {at: client}\n" + address, "test/system.yaml:7:7: a step has either run or tcp"},
@@ -61,6 +64,34 @@ func TestBrokenPlugins(t *testing.T) {
 	for _, name := range []string{"nonesuch", "", "..", "/etc"} {
 		if _, err := system.Load(plugin(route+address), name); !errors.Is(err, system.ErrUnknown) {
 			t.Errorf("%q: got %v, want ErrUnknown", name, err)
+		}
+	}
+}
+
+// A system says what it carries; one that says nothing carries HTTP/1.1.
+func TestCarries(t *testing.T) {
+	for _, c := range []struct{ carries, protocol, want string }{
+		{"", "", ""},
+		{"", "http/1.1", ""},
+		{"", "tcp", "system test carries http/1.1, not tcp"},
+		{"carries: [tcp, http/2]\n", "http/2", ""},
+		{"carries: [tcp, http/2]\n", "udp", "system test carries tcp, http/2, not udp"},
+		{"carries: [tcp, http/2]\n", "", "system test carries tcp, http/2, not http/1.1"},
+	} {
+		p, err := system.Load(plugin(route+address+c.carries), "test")
+		if err != nil {
+			t.Fatal(err)
+		}
+		var l experiment.Load
+		if c.protocol != "" {
+			l.Protocol = experiment.List[string]{c.protocol}
+		}
+		got := ""
+		if err := p.Check(l); err != nil {
+			got = err.Error()
+		}
+		if got != c.want {
+			t.Errorf("%q asked for %q: %q, want %q", c.carries, c.protocol, got, c.want)
 		}
 	}
 }
@@ -116,6 +147,22 @@ func TestBuiltInSystems(t *testing.T) {
 		}
 		if entries, err := fs.ReadDir(systems.FS, name); err != nil || len(entries) != 1+len(files) {
 			t.Errorf("%s: %d files lie in its folder, %d are rendered", name, len(entries)-1, len(files))
+		}
+	}
+}
+
+// What the systems that are built in let through: a relay of TCP takes all but UDP.
+func TestBuiltInSystemsCarry(t *testing.T) {
+	for name, refused := range map[string][]string{"direct": nil, "haproxy-mtls": {"udp"}} {
+		p, err := system.Load(systems.FS, name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, protocol := range experiment.Protocols() {
+			err := p.Check(experiment.Load{Protocol: experiment.List[string]{protocol}})
+			if got := err != nil; got != slices.Contains(refused, protocol) {
+				t.Errorf("%s and %s: %v", name, protocol, err)
+			}
 		}
 	}
 }

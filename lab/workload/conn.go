@@ -77,6 +77,10 @@ func (c *conn) serve(ctx context.Context) {
 		c.cancel()
 		_ = c.net.Close()
 	}()
+	if c.speaksHTTP2() {
+		c.serveHTTP2(ctx)
+		return
+	}
 	peer := peerContext{ctx, c}
 	for !c.server.stopping.Load() {
 		c.source.left = headerMax
@@ -90,12 +94,35 @@ func (c *conn) serve(ctx context.Context) {
 	}
 }
 
+// speaksHTTP2 waits for the first bytes. No request of HTTP/1.1 is as short as
+// those, so none waits in vain.
+func (c *conn) speaksHTTP2() bool {
+	c.source.left = headerMax
+	for n := 1; n <= len(prior); n++ {
+		if first, err := c.in.Peek(n); err != nil || string(first) != prior[:n] {
+			return false
+		}
+	}
+	return true
+}
+
+// serveHTTP2 has the library serve the connection, which is busy to its end: a
+// stop goes by streams.stop.
+func (c *conn) serveHTTP2(ctx context.Context) {
+	if c.busy.CompareAndSwap(false, true) {
+		c.source.left = math.MaxInt64
+		c.server.streams.serve(ctx, c.net, c.in, c.server.handler)
+	}
+}
+
 // closeIdle closes the connection unless a request has begun.
 func (c *conn) closeIdle() {
 	if c.busy.CompareAndSwap(false, true) {
 		_ = c.net.Close()
 	}
 }
+
+func (c *conn) close() { _ = c.net.Close() }
 
 // answer reads and answers one request, and reports whether another may follow.
 func (c *conn) answer(ctx context.Context) bool {

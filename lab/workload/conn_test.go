@@ -109,7 +109,7 @@ func TestConversations(t *testing.T) {
 		{"malformed after a good one", get + "GET / HTTP/1.1\r\nno colon\r\n\r\n", hi + refused("400 Bad Request")},
 		{"header ends early", "GET / HTTP/1.1\r\nHost:", refused("400 Bad Request")},
 		{"no host", "GET / HTTP/1.1\r\n\r\n", refused("400 Bad Request")},
-		{"version 2", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", refused("505 HTTP Version Not Supported")},
+		{"version 2 as if it were 1", "GET / HTTP/2.0\r\nHost: x\r\n\r\n", refused("505 HTTP Version Not Supported")},
 		{"unknown expectation", "POST / HTTP/1.1\r\nHost: x\r\nExpect: tea\r\nContent-Length: 3\r\n\r\nabc", refused("417 Expectation Failed")},
 		{"long header", "GET / HTTP/1.1\r\nHost: x\r\nX: " + zeroes(headerMax/2) + "\r\n\r\n", hi},
 		{"header too long", "GET / HTTP/1.1\r\nHost: x\r\nX: " + zeroes(headerMax+8<<10) + "\r\n\r\n", refused("431 Request Header Fields Too Large")},

@@ -31,7 +31,8 @@ func Listen(ctx context.Context, addr string) (net.Listener, error) {
 	return c.Listen(ctx, "tcp", addr)
 }
 
-// Serve answers HTTP/1.0 and HTTP/1.1 on l with h until ctx ends; then it takes
+// Serve answers HTTP/1.0, HTTP/1.1 and HTTP/2 (by prior knowledge: the client's
+// first bytes decide) on l with h until ctx ends; then it takes
 // no new connection, closes idle ones at once, lets requests in flight finish
 // within 5 s, closes what is left and returns nil. It closes l.
 //
@@ -49,25 +50,39 @@ func Serve(ctx context.Context, l net.Listener, h http.Handler) error {
 	return newServer(h).serve(ctx, l)
 }
 
+// session is one connection, whatever is spoken on it.
+type session interface {
+	// serve returns when the connection is over.
+	serve(ctx context.Context)
+	// closeIdle closes the connection unless a request has begun.
+	closeIdle()
+	close()
+}
+
 // server is the connections of one listener.
 type server struct {
 	handler  http.Handler
+	session  func(nc net.Conn, cancel context.CancelFunc) session
+	streams  *streams
 	grace    time.Duration
 	slots    chan struct{} // one per open connection
 	stopping atomic.Bool
 	running  sync.WaitGroup
 
 	mu    sync.Mutex
-	conns map[*conn]struct{}
+	conns map[session]struct{}
 }
 
 func newServer(h http.Handler) *server {
-	return &server{
+	s := &server{
 		handler: h,
+		streams: newStreams(),
 		grace:   stopGrace,
 		slots:   make(chan struct{}, connsMax),
-		conns:   map[*conn]struct{}{},
+		conns:   map[session]struct{}{},
 	}
+	s.session = func(nc net.Conn, cancel context.CancelFunc) session { return newConn(s, nc, cancel) }
+	return s
 }
 
 func (s *server) serve(ctx context.Context, l net.Listener) error {
@@ -123,17 +138,18 @@ func passes(err error) bool {
 
 func (s *server) start(requests context.Context, nc net.Conn) {
 	ctx, cancel := context.WithCancel(requests)
-	c := newConn(s, nc, cancel)
+	c := s.session(nc, cancel)
 	s.mu.Lock()
 	s.conns[c] = struct{}{}
 	s.mu.Unlock()
 	s.running.Go(func() {
 		defer s.forget(c)
+		defer cancel()
 		c.serve(ctx)
 	})
 }
 
-func (s *server) forget(c *conn) {
+func (s *server) forget(c session) {
 	s.mu.Lock()
 	delete(s.conns, c)
 	s.mu.Unlock()
@@ -144,7 +160,10 @@ func (s *server) forget(c *conn) {
 // wait for a handler that ignores the end of its context.
 func (s *server) stop() {
 	s.stopping.Store(true)
-	s.each((*conn).closeIdle)
+	s.each(session.closeIdle)
+	over, cut := context.WithTimeout(context.Background(), s.grace)
+	defer cut()
+	go s.streams.stop(over)
 	finished := make(chan struct{})
 	go func() {
 		s.running.Wait()
@@ -152,12 +171,12 @@ func (s *server) stop() {
 	}()
 	select {
 	case <-finished:
-	case <-time.After(s.grace):
-		s.each(func(c *conn) { _ = c.net.Close() })
+	case <-over.Done():
+		s.each(session.close)
 	}
 }
 
-func (s *server) each(do func(*conn)) {
+func (s *server) each(do func(session)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for c := range s.conns {

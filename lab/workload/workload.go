@@ -10,9 +10,11 @@
 //   - burn is Skerry's own (DESIGN.md): it uses thread CPU time and memory, so
 //     that a balancer's thresholds trip.
 //
-// It measures nothing, keeps no state between requests and logs nothing. Start
-// at Handler; server.go serves one, by connections of our own (conn.go, reply.go)
-// because the server's time is in every response time.
+// It measures nothing but when a datagram came and went, keeps no state between
+// requests and logs nothing. Start at Handler; server.go serves one, by
+// connections of our own (conn.go, reply.go) because the server's time is in
+// every response time, http2.go by those of a library; echo.go is payload-echo
+// over TCP and UDP.
 package workload
 
 import (
@@ -37,6 +39,18 @@ const (
 	Sleep       = "sleep"
 	Burn        = "burn"
 )
+
+// Protocols by which a workload is served: HTTP/2 is without TLS, by prior
+// knowledge; TCP and UDP carry payload-echo alone, without any framing.
+const (
+	HTTP1 = "http/1.1"
+	HTTP2 = "http/2"
+	TCP   = "tcp"
+	UDP   = "udp"
+)
+
+// Protocols lists them.
+func Protocols() []string { return []string{HTTP1, HTTP2, TCP, UDP} }
 
 // Bounds of one request; what is over them is answered 413 (body) or 400.
 const (

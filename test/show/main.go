@@ -19,19 +19,34 @@ import (
 
 // areas are what can be shown.
 var areas = map[string]func(context.Context, *bench) error{
-	"links": showLinks,
-	"truth": showTruth,
-	"lab":   showLab,
+	"links":   showLinks,
+	"truth":   showTruth,
+	"lab":     showLab,
+	"compare": showCompare,
+	"load":    showLoad,
+	"proof":   showProof,
 }
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := show(ctx, os.Args[1:])
+	err := serve(ctx, os.Args[1:])
 	stop()
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "show: error: %v\n", err)
 		os.Exit(1)
 	}
+}
+
+// serve shows areas, or as a system under test of one is its relay.
+func serve(ctx context.Context, args []string) error {
+	if len(args) > 0 && args[0] == "relay" {
+		r, err := relayOf(args[1:])
+		if err != nil {
+			return err
+		}
+		return r.serve(ctx)
+	}
+	return show(ctx, args)
 }
 
 func show(ctx context.Context, names []string) error {

@@ -36,6 +36,8 @@ type Status struct {
 	FIFO bool `json:"fifo"`
 	// Awake says that idle CPUs poll in place of sleeping while the lab is up.
 	Awake bool `json:"awake"`
+	// Gaps since links were set; nil where the back end cannot tell (netem).
+	Gaps *impair.Gaps `json:"gaps,omitempty"`
 	// Counters by direction; a direction that does nothing has none.
 	Counters map[string]impair.Counters `json:"counters"`
 }
@@ -88,6 +90,8 @@ type service struct {
 	fifo    bool
 	awake   bool
 	failed  <-chan error
+	// gaps is nil where the back end cannot tell.
+	gaps func() impair.Gaps
 }
 
 // start chooses by probing: netem where this kernel can make such a qdisc.
@@ -110,7 +114,7 @@ func start(name string) (*service, error) {
 		if err != nil {
 			return nil, err
 		}
-		return &service{backend: e, name: name, fifo: e.FIFO, failed: e.Failed()}, nil
+		return &service{backend: e, name: name, fifo: e.FIFO, failed: e.Failed(), gaps: e.Gaps}, nil
 	}
 	return nil, fmt.Errorf("no back end %q; there are %s, %s and %s", name, Auto, Netem, Userspace)
 }
@@ -133,8 +137,12 @@ func (s *service) routes() http.Handler {
 			http.Error(w, err.Error(), http.StatusInternalServerError)
 			return
 		}
-		// An answer that cannot be written has lost its reader.
-		_ = json.NewEncoder(w).Encode(Status{Backend: s.name, Pid: os.Getpid(), FIFO: s.fifo, Awake: s.awake, Counters: counters})
+		status := Status{Backend: s.name, Pid: os.Getpid(), FIFO: s.fifo, Awake: s.awake, Counters: counters}
+		if s.gaps != nil {
+			now := s.gaps()
+			status.Gaps = &now
+		}
+		_ = json.NewEncoder(w).Encode(status) // an answer that cannot be written has lost its reader
 	})
 	return mux
 }

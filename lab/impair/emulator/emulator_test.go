@@ -29,15 +29,17 @@ func (f *fake) Counters() (map[string]impair.Counters, error) {
 
 func (f *fake) Close() error { return nil }
 
-// dialFake answers orders on a unix socket with a fake back end.
-func dialFake(t *testing.T, f *fake) *Client {
+func (f *fake) gaps() impair.Gaps { return impair.Gaps{MaxNs: 5e6, Count: 2} }
+
+// dialFake answers orders on a unix socket with a fake back end; gaps may be nil.
+func dialFake(t *testing.T, f *fake, gaps func() impair.Gaps) *Client {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "s")
 	listener, err := listen(t.Context(), path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	server := httptest.NewUnstartedServer((&service{backend: f, name: Userspace, fifo: true}).routes())
+	server := httptest.NewUnstartedServer((&service{backend: f, name: Userspace, fifo: true, gaps: gaps}).routes())
 	if err := server.Listener.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -49,7 +51,7 @@ func dialFake(t *testing.T, f *fake) *Client {
 
 func TestOrdersArriveWhole(t *testing.T) {
 	f := &fake{}
-	client := dialFake(t, f)
+	client := dialFake(t, f, f.gaps)
 	want := []impair.Direction{{
 		Name: "c1>c2", Unit: impair.UnitPacket, Seed: 1 << 63,
 		Match:      impair.Match{In: "c1", Out: "c2"},
@@ -70,8 +72,20 @@ func TestOrdersArriveWhole(t *testing.T) {
 	}
 }
 
+// A back end that cannot tell gaps is not one without any.
+func TestGapsThatAreKnownArrive(t *testing.T) {
+	f := &fake{}
+	status, err := dialFake(t, f, f.gaps).Status(t.Context())
+	if err != nil || status.Gaps == nil || *status.Gaps != f.gaps() {
+		t.Errorf("gaps are %+v, %v, want %+v", status.Gaps, err, f.gaps())
+	}
+	if status, err = dialFake(t, f, nil).Status(t.Context()); err != nil || status.Gaps != nil {
+		t.Errorf("gaps are %+v, %v, want none known", status.Gaps, err)
+	}
+}
+
 func TestErrorsOfTheBackEndArrive(t *testing.T) {
-	client := dialFake(t, &fake{fail: errors.New("no such device")})
+	client := dialFake(t, &fake{fail: errors.New("no such device")}, nil)
 	if err := client.Set(t.Context(), nil); err == nil || !strings.Contains(err.Error(), "set links: no such device") {
 		t.Errorf("set: %v", err)
 	}

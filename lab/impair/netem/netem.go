@@ -18,7 +18,7 @@
 //   - Counters.Packets counts super-packets that passed as their segments, while
 //     a loss of one counts once: with impair.UnitSuperpacket the ratio of the two
 //     is not the loss. Counters.Bytes has no lost packets in it. Nothing is ever
-//     Late: the kernel does not say.
+//     Late, and gaps are not known: the kernel does not say.
 package netem
 
 import (

@@ -7,10 +7,6 @@ import (
 	"skerry.dev/skerry/lab/impair"
 )
 
-// LateBound is how late a packet may leave before it counts as late, in ns:
-// the tolerance that a link proof grants a delay.
-const LateBound = 100_000
-
 // fate is what a direction decided for a packet.
 type fate uint8
 
@@ -28,6 +24,8 @@ type direction struct {
 	queueBytes float64
 	nsPerByte  float64
 	random     *rand.Rand
+	// tolerance is how late a packet may leave before it counts as late, in ns.
+	tolerance int64
 	// busyUntil is when the last frame will have left the rate limiter,
 	// lastDue when the last packet is due; ns on the engine's clock.
 	busyUntil, lastDue int64
@@ -40,8 +38,33 @@ type counters struct {
 	lateMax                                atomic.Int64
 }
 
+// gaps are written by the data-path thread, and read and reset by the control
+// side.
+type gaps struct {
+	max   atomic.Int64
+	count atomic.Uint64
+}
+
+func (g *gaps) record(ns int64) {
+	if ns > g.max.Load() {
+		g.max.Store(ns)
+	}
+	if ns > int64(impair.GapBound) {
+		g.count.Add(1)
+	}
+}
+
+func (g *gaps) reset() {
+	g.max.Store(0)
+	g.count.Store(0)
+}
+
+func (g *gaps) snapshot() impair.Gaps {
+	return impair.Gaps{MaxNs: g.max.Load(), Count: g.count.Load()}
+}
+
 func newDirection(i impair.Impairment, seed uint64) *direction {
-	d := &direction{Impairment: i, queueBytes: float64(i.QueueBytes())}
+	d := &direction{Impairment: i, queueBytes: float64(i.QueueBytes()), tolerance: int64(i.Tolerance())}
 	d.random = rand.New(rand.NewPCG(seed, 0x736b65727279))
 	if i.Rate > 0 {
 		d.nsPerByte = 8e9 / float64(i.Rate)

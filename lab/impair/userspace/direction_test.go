@@ -149,3 +149,34 @@ func BenchmarkAdmit(b *testing.B) {
 		d.admit(arrival, 1514)
 	}
 }
+
+func TestGaps(t *testing.T) {
+	const bound = int64(impair.GapBound)
+	var g gaps
+	for _, ns := range []int64{-5, 0, 40_000, bound, 3 * bound, 2 * bound} {
+		g.record(ns)
+	}
+	if got, want := g.snapshot(), (impair.Gaps{MaxNs: 3 * bound, Count: 2}); got != want {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+	g.reset()
+	if got := g.snapshot(); got != (impair.Gaps{}) {
+		t.Errorf("after a reset: %+v", got)
+	}
+}
+
+// A loop that comes round later than it was to has a gap of that much; sleep
+// that was asked for is none.
+func TestReach(t *testing.T) {
+	p := &path{engine: &Engine{}}
+	p.reach(200_000)
+	p.expected += 5_000_000 // asleep for 5 ms
+	p.reach(5_300_000)      // 100 us late
+	if got := p.engine.Gaps(); got != (impair.Gaps{MaxNs: 200_000}) {
+		t.Errorf("got %+v, want 200 us at most", got)
+	}
+	p.reach(9_300_000) // kept away for 4 ms
+	if got := p.engine.Gaps(); got != (impair.Gaps{MaxNs: 4_000_000, Count: 1}) {
+		t.Errorf("got %+v, want one gap of 4 ms", got)
+	}
+}

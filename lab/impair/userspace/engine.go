@@ -45,16 +45,18 @@ const (
 	// agedMax is the oldest arrival time believed: older ones mean that the
 	// wall clock was stepped.
 	agedMax = int64(time.Second)
-	// priority of the thread, when SCHED_FIFO is allowed.
-	priority = 50
-	ackWait  = 2 * time.Second
+	ackWait = 2 * time.Second
 )
+
+// Priority of the thread, when SCHED_FIFO is allowed.
+const Priority = 50
 
 // Engine emulates the directions of one namespace.
 type Engine struct {
 	socket *socket
 	rules  *classify.Table
 	table  [directionsMax]atomic.Pointer[direction]
+	gaps   gaps
 	stop   atomic.Bool
 	done   chan error
 	acks   chan int32
@@ -151,6 +153,7 @@ func (e *Engine) Set(directions []impair.Direction) error {
 		e.order = append(e.order, d.Name)
 		rules = append(rules, classify.Rule{Match: d.Match, Queue: queue})
 	}
+	e.gaps.reset()
 	return e.rules.Set(rules)
 }
 
@@ -213,6 +216,11 @@ func (e *Engine) Counters() (map[string]impair.Counters, error) {
 	return all, nil
 }
 
+// Gaps is when the data-path thread was kept from its packets since Set: turns
+// of its loop that took long, and sleeps that did not end when they should or
+// when a packet came in.
+func (e *Engine) Gaps() impair.Gaps { return e.gaps.snapshot() }
+
 // Failed yields the error that ended the data path, or nil after Close.
 func (e *Engine) Failed() <-chan error { return e.done }
 
@@ -257,17 +265,22 @@ func kernelDrops() (map[uint16]uint64, error) {
 // run is the data-path thread.
 func (e *Engine) run(granted chan<- bool) {
 	runtime.LockOSThread()
-	granted <- BecomeFIFO() == nil
+	granted <- BecomeFIFO(Priority) == nil
 	p := &path{engine: e, pending: newPending(pendingMax), epoch: time.Now()}
 	p.verdicts = make([]byte, 0, batch*verdictLen)
 	e.done <- p.loop()
 }
 
-// BecomeFIFO gives the calling thread real-time priority.
-func BecomeFIFO() error {
+// BecomeFIFO gives the calling thread a real-time priority.
+func BecomeFIFO(priority uint32) error {
 	return unix.SchedSetAttr(0, &unix.SchedAttr{
 		Size: unix.SizeofSchedAttr, Policy: unix.SCHED_FIFO, Priority: priority,
 	}, 0)
+}
+
+// BecomeNormal gives it up again.
+func BecomeNormal() error {
+	return unix.SchedSetAttr(0, &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_NORMAL}, 0)
 }
 
 // path is the state of the data-path thread.
@@ -279,11 +292,16 @@ type path struct {
 	epoch time.Time
 	// rested is when the thread last gave its core up.
 	rested int64
+	// expected is when the loop was last seen to go on, or when it was to wake up;
+	// slept is that it has read nothing since.
+	expected int64
+	slept    bool
 }
 
 func (p *path) loop() error {
 	for !p.engine.stop.Load() {
 		now := p.now()
+		p.reach(now)
 		if err := p.release(now); err != nil {
 			return err
 		}
@@ -303,6 +321,12 @@ func (p *path) loop() error {
 
 func (p *path) now() int64 { return int64(time.Since(p.epoch)) }
 
+// reach records how much later than expected the loop has come here.
+func (p *path) reach(now int64) {
+	p.engine.gaps.record(now - p.expected)
+	p.expected = now
+}
+
 // release lets the packets go that are due.
 func (p *path) release(now int64) error {
 	for len(p.pending.items) > 0 && p.pending.items[0].due <= now {
@@ -311,12 +335,12 @@ func (p *path) release(now int64) error {
 			return err
 		}
 		if late := now - w.due; late > 0 {
-			count := &p.engine.table[w.queue].Load().count
-			if late > count.lateMax.Load() {
-				count.lateMax.Store(late)
+			d := p.engine.table[w.queue].Load()
+			if late > d.count.lateMax.Load() {
+				d.count.lateMax.Store(late)
 			}
-			if late > LateBound {
-				count.late.Add(1)
+			if late > d.tolerance {
+				d.count.late.Add(1)
 			}
 		}
 		if len(p.verdicts) == 0 {
@@ -341,6 +365,10 @@ func (p *path) take(n int) error {
 		arrival := q.arrival + wallToEngine
 		if q.arrival == 0 || arrival > now || arrival < now-agedMax {
 			arrival = now
+		}
+		if p.slept { // the packet that was to wake the thread up
+			p.engine.gaps.record(now - arrival)
+			p.slept = false
 		}
 		if err := p.decide(q, arrival); err != nil {
 			return err
@@ -404,9 +432,11 @@ func (p *path) flush() error {
 	return nil
 }
 
-// pause sleeps while nothing is due, and at saturation now and then.
+// pause sleeps while nothing is due, and at saturation now and then. Sleep that
+// was asked for is no gap; the time after it is.
 func (p *path) pause(received bool) {
 	now := p.now()
+	p.reach(now)
 	gap := int64(idle)
 	if len(p.pending.items) > 0 {
 		gap = p.pending.items[0].due - now
@@ -414,9 +444,11 @@ func (p *path) pause(received bool) {
 	switch {
 	case gap > int64(spin) && !received:
 		p.engine.socket.wait(time.Duration(gap - int64(spin)))
-		p.rested = p.now()
+		p.rested, p.slept = p.now(), true
+		p.expected = now + gap - int64(spin)
 	case now-p.rested > int64(busyMax):
 		rest(restFor)
 		p.rested = p.now()
+		p.expected = now + int64(restFor)
 	}
 }

@@ -14,8 +14,6 @@ import (
 	"syscall"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"skerry.dev/skerry/internal/clock"
 )
 
@@ -111,16 +109,10 @@ func (s TalkSpec) check() error {
 }
 
 // waitUntil returns at or after due (CLOCK_MONOTONIC ns) and says how many ns
-// after. It sleeps in the kernel, as the runtime's timers are a millisecond
-// coarse, and spins over the rest.
+// after. It sleeps, and spins over the rest.
 func waitUntil(due int64) (late int64, err error) {
-	for clock.Mono() < due-spinNs {
-		t := unix.NsecToTimespec(due - spinNs)
-		err := unix.ClockNanosleep(unix.CLOCK_MONOTONIC, unix.TIMER_ABSTIME, &t, nil)
-		// The runtime's own preemption signals interrupt it.
-		if err != nil && !errors.Is(err, unix.EINTR) {
-			return 0, fmt.Errorf("sleep: %w", err)
-		}
+	if err := SleepUntil(due - spinNs); err != nil {
+		return 0, err
 	}
 	for {
 		if now := clock.Mono(); now >= due {

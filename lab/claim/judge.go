@@ -1,0 +1,216 @@
+package claim
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"skerry.dev/skerry/lab/experiment"
+	"skerry.dev/skerry/lab/measure"
+)
+
+// Cell is one cell with its samples. Where Missing or Lacks is set, the figures
+// are not looked at.
+type Cell struct {
+	experiment.Cell
+	// RTT of the links that a request crosses.
+	RTT time.Duration
+	// Values are response times in ns by repetition, First those of request 1 of
+	// each connection.
+	Values, First *measure.Repetitions
+	// Repetitions are the summaries of each, and Rates how many requests were
+	// answered a second.
+	Repetitions []measure.Summary
+	Rates       []float64
+	// Missing says why the cell has no figures that count: it was rejected, or
+	// not run.
+	Missing string
+	// Lacks says what this machine lacks to run the cell.
+	Lacks string
+}
+
+// Judge judges every claim by the cells of its experiment, in the order of the
+// claims. The same samples give the same judgements: resamples are seeded by
+// the cell. The error is that of a claim that experiment.Read would refuse.
+//
+// A claim is a family of comparisons, one for each combination that it leaves
+// open, whose intervals hold together with 95 % (measure.Contrast). Of a
+// comparison the claim holds where the interval lies wholly inside what it
+// says, fails where wholly outside, and is inconclusive else. It holds as a
+// whole where it holds of every comparison, and fails where it fails of one;
+// with at: some, the other way round.
+func Judge(claims []experiment.Claim, cells []Cell) ([]Judgement, error) {
+	plain := make([]experiment.Cell, len(cells))
+	for i, c := range cells {
+		plain[i] = c.Cell
+	}
+	j := judge{cells: cells, drawn: map[figure]measure.Drawn{}}
+	judgements := make([]Judgement, 0, len(claims))
+	for _, c := range claims {
+		low, high, err := c.Limits()
+		if err != nil {
+			return nil, fmt.Errorf("claim %s: %w", c.Name, err)
+		}
+		if c.Kind == experiment.KindOrder {
+			low = equal(c)
+		}
+		members, _ := c.Members(plain)
+		l := limits{low, high, len(members)}
+		comparisons := make([]comparison, len(members))
+		for i, m := range members {
+			comparisons[i] = j.compare(c, m, l)
+		}
+		judgements = append(judgements, conclude(c, comparisons, l))
+	}
+	return judgements, nil
+}
+
+// limits are where the figure of a claim must lie, and the size of its family.
+type limits struct {
+	low, high float64
+	tests     int
+}
+
+// comparison is what the samples say of one combination.
+type comparison struct {
+	result Result
+	// label names the cells.
+	label    string
+	estimate measure.Estimate
+	// margin orders comparisons of one result: the one with the least is told.
+	// It is how far inside the limits the interval ends in widths of its own,
+	// for a failure how far outside, negative, and else how far the figure lies
+	// from a limit.
+	margin float64
+	// why is set where there is no estimate to judge.
+	why string
+}
+
+// judge keeps what was drawn, for all claims.
+type judge struct {
+	cells []Cell
+	drawn map[figure]measure.Drawn
+}
+
+func (j judge) compare(c experiment.Claim, m experiment.Member, l limits) comparison {
+	result := comparison{label: j.label(c, m)}
+	sides, xs := j.sides(c, m)
+	for _, s := range sides {
+		cell := j.cells[s.Cell]
+		switch {
+		case cell.Lacks != "":
+			result.result, result.why = NotRunnable, cell.Lacks
+			return result
+		case cell.Missing != "":
+			result.result, result.why = Inconclusive, fmt.Sprintf("%s: %s", cell.Cell, cell.Missing)
+		}
+	}
+	if result.why != "" {
+		return result
+	}
+	if c.Over != "" && len(slices.Compact(slices.Clone(xs))) < len(xs) {
+		return comparison{result: Inconclusive, label: result.label, why: "two cells lie at the same " + c.Over}
+	}
+	figures := make([]measure.Drawn, len(sides))
+	for i, s := range sides {
+		figures[i] = j.draw(s, c.Limit)
+	}
+	result.estimate = measure.Contrast(figures, l.tests, contrastOf(c, xs))
+	result.result, result.margin = decide(c, result.estimate, l)
+	switch e := result.estimate; {
+	case math.IsNaN(e.Low):
+		result.why = "a cell has no figure"
+	case e.RequestsOnly:
+		result.why = "one repetition decides nothing: it needs at least 2"
+	}
+	return result
+}
+
+// sides lists the figures that a member needs, all Of before all To, and where
+// its points lie on the factor, ascending.
+func (j judge) sides(c experiment.Claim, m experiment.Member) (sides []experiment.Side, xs []float64) {
+	x := func(p experiment.Point) float64 {
+		cell := j.cells[p.Of.Cell]
+		return c.X(cell.Cell, cell.RTT)
+	}
+	points := slices.Clone(m.Points)
+	slices.SortStableFunc(points, func(a, b experiment.Point) int { return cmp.Compare(x(a), x(b)) })
+	for _, p := range points {
+		sides, xs = append(sides, p.Of), append(xs, x(p))
+	}
+	for _, p := range points {
+		if p.To.Cell >= 0 {
+			sides = append(sides, p.To)
+		}
+	}
+	return sides, xs
+}
+
+// decide compares an interval with the limits.
+func decide(c experiment.Claim, e measure.Estimate, l limits) (Result, float64) {
+	if math.IsNaN(e.Low) || e.RequestsOnly {
+		return Inconclusive, math.Inf(-1)
+	}
+	open := c.Between == nil // above and below exclude the bound itself
+	reaches := func(a, b float64) bool { return a > b || !open && a == b }
+	never := c.Kind == experiment.KindCrossing && math.IsInf(e.Low, 0) && e.Low == e.High
+	switch {
+	case never && c.Never:
+		return Holds, math.Inf(1)
+	case c.Never && !math.IsInf(e.Low, 0) && !math.IsInf(e.High, 0), never:
+		return Fails, math.Inf(-1)
+	case c.Never:
+		return Inconclusive, 0
+	case (math.IsInf(l.low, -1) || reaches(e.Low, l.low)) && (math.IsInf(l.high, 1) || reaches(l.high, e.High)):
+		return Holds, min(relative(e.Low-l.low, e), relative(l.high-e.High, e))
+	case !reaches(e.High, l.low) || !reaches(l.high, e.Low):
+		return Fails, -max(relative(l.low-e.High, e), relative(e.Low-l.high, e))
+	}
+	return Inconclusive, min(relative(math.Abs(e.Value-l.low), e), relative(math.Abs(l.high-e.Value), e))
+}
+
+// relative is a distance in widths of the interval, where it has one.
+func relative(distance float64, e measure.Estimate) float64 {
+	if width := e.High - e.Low; width > 0 && !math.IsInf(width, 0) {
+		return distance / width
+	}
+	return distance
+}
+
+// conclude makes one judgement of all comparisons and tells of the one that
+// decided: of those with the result, the one with the least margin.
+func conclude(c experiment.Claim, comparisons []comparison, l limits) Judgement {
+	judgement := Judgement{
+		Name: c.Name, Statement: Statement(c), Paper: c.Paper, Kind: strings.ToUpper(c.Kind), Result: Inconclusive,
+	}
+	if len(comparisons) == 0 {
+		judgement.Why = "no cells to compare"
+		return judgement
+	}
+	order := []Result{Fails, NotRunnable, Inconclusive, Holds}
+	if c.At == experiment.AtSome {
+		order = []Result{Holds, NotRunnable, Inconclusive, Fails}
+	}
+	counts := map[Result]int{}
+	for _, m := range comparisons {
+		counts[m.result]++
+	}
+	for _, r := range order {
+		if counts[r] > 0 {
+			judgement.Result = r
+			break
+		}
+	}
+	told := comparison{margin: math.Inf(1)}
+	for _, m := range comparisons {
+		if m.result == judgement.Result && (told.result == "" || m.margin < told.margin) {
+			told = m
+		}
+	}
+	judgement.Effect = effect(c, told)
+	judgement.Why = why(c, told, counts, l)
+	return judgement
+}

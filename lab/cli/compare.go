@@ -1,0 +1,92 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+
+	"github.com/spf13/cobra"
+
+	"skerry.dev/skerry/internal/quantity"
+	"skerry.dev/skerry/lab/report/compare"
+	"skerry.dev/skerry/lab/run"
+)
+
+// errSlower says that cells became slower than may be. It has been told in full
+// on stdout.
+var errSlower = errors.New("slower past the margin")
+
+// compareSeed makes the same two runs give the same figures.
+const compareSeed = 0x636f6d70617265 // "compare"
+
+// compareFlags are the flags of compare.
+type compareFlags struct {
+	margin, alpha quantity.Fraction
+	json          bool
+	html          string
+}
+
+func (c *commands) compare() *cobra.Command {
+	f := compareFlags{margin: 0.05, alpha: 0.01}
+	cmd := &cobra.Command{
+		Use:   "compare A B",
+		Short: "Say what changed from one run to another, beyond noise",
+		Long: `Compare sets the cells of run directory B against the same cells of A: medians,
+their ratio with a 95% interval, the shift, the p-value adjusted for the number of
+cells, and the noise floor of A. What else differs between the runs (kernel,
+versions, links) comes first, since it may be the cause.
+
+A cell is slower or faster where chance explains the difference with a probability
+of at most --alpha over all cells together, and it is beyond the noise floor. Five
+repetitions or more are needed; the table says how many for so many cells.
+
+Exit status: 0 done, 1 failed or a cell is slower by more than --margin, 2 usage.`,
+		Example: "  skerry compare runs/before runs/after\n  skerry compare runs/before runs/after --margin 10% --html compare.html",
+		Args:    exactly(2),
+		RunE:    func(cmd *cobra.Command, args []string) error { return c.compareRuns(cmd, args[0], args[1], f) },
+	}
+	cmd.Flags().Var(&f.margin, "margin", "how much slower a cell may become")
+	cmd.Flags().Var(&f.alpha, "alpha", "probability with which runs that do not differ may show a difference")
+	cmd.Flags().BoolVar(&f.json, "json", false, "print as JSON")
+	cmd.Flags().StringVar(&f.html, "html", "", "write a page to this file as well")
+	return cmd
+}
+
+func (c *commands) compareRuns(cmd *cobra.Command, a, b string, f compareFlags) error {
+	if f.alpha <= 0 || f.alpha >= 1 {
+		return usageError{fmt.Errorf("--alpha %s leaves nothing to decide", f.alpha), "write for example --alpha 1%"}
+	}
+	if err := checkPlace(f.html); err != nil {
+		return err
+	}
+	var sides []compare.Side
+	for _, dir := range []string{a, b} {
+		input, err := run.Collect(dir)
+		if err != nil {
+			return err
+		}
+		sides = append(sides, compare.Side{Name: dir, Input: input})
+	}
+	o := compare.Options{Alpha: float64(f.alpha), Margin: float64(f.margin)}
+	compared := compare.Runs(sides[0], sides[1], o, rand.New(rand.NewPCG(compareSeed, 0)))
+	if f.html != "" {
+		if err := writeFile(f.html, func(w io.Writer) error { return compare.HTML(w, compared) }); err != nil {
+			return fmt.Errorf("write comparison: %w", err)
+		}
+	}
+	if err := c.printComparison(cmd.OutOrStdout(), compared, f.json); err != nil {
+		return err
+	}
+	if past := compared.Regressed(); len(past) > 0 {
+		return fmt.Errorf("%s %w of %s", count(len(past), "cell"), errSlower, f.margin)
+	}
+	return nil
+}
+
+func (c *commands) printComparison(w io.Writer, compared compare.Comparison, asJSON bool) error {
+	if asJSON {
+		return compare.JSON(w, compared)
+	}
+	return compare.Table(w, compared, isTerminal(c.env.Stdout))
+}

@@ -1,0 +1,115 @@
+package load
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+
+	"golang.org/x/sys/unix"
+
+	"skerry.dev/skerry/internal/clock"
+	"skerry.dev/skerry/lab/workload"
+)
+
+// stamps are CLOCK_REALTIME ns at which a datagram was sent, arrived at the
+// service, was answered and came back; 0 where that was not seen.
+type stamps struct{ sent, arrived, answered, received int64 }
+
+// datagrams speaks UDP: one datagram there, the same one back. Those that can
+// hold a header of package workload carry a number, so that the echo of another
+// request is told apart; shorter ones are taken for the answer as they come.
+type datagrams struct {
+	// packet is sent: the payload, but for its header.
+	packet, payload []byte
+	// stamped means that packets have a header.
+	stamped  bool
+	sequence uint32
+	control  [controlSize]byte
+}
+
+// controlSize holds a timestamp of the kernel, with room.
+const controlSize = 64
+
+func newDatagrams(payload []byte) *datagrams {
+	return &datagrams{packet: bytes.Clone(payload), payload: payload, stamped: len(payload) >= workload.DatagramHeader}
+}
+
+// begin asks for the kernel's times of arrival. Without them the clock is read
+// after the datagram, which adds the time to wake up.
+func (d *datagrams) begin(l *link) {
+	_ = unix.SetsockoptInt(l.socket.fd, unix.SOL_SOCKET, unix.SO_TIMESTAMPNS, 1)
+}
+
+func (d *datagrams) exchange(l *link, buf []byte) (answer, error) {
+	// What lies there came too late for the request that it answers.
+	for l.socket.readable {
+		if _, _, err := d.tryReceive(l, buf); err != nil {
+			return answer{}, err
+		}
+	}
+	l.firstByte, l.lastByte = 0, 0
+	d.sequence++
+	if d.stamped {
+		workload.PutDatagram(d.packet, workload.Datagram{Sequence: d.sequence})
+	}
+	sent := clock.Real()
+	lost := answer{stamps: stamps{sent: sent}}
+	if _, err := l.socket.Write(d.packet); err != nil {
+		return lost, err
+	}
+	for {
+		n, received, err := d.receive(l, buf)
+		if err != nil {
+			return lost, err
+		}
+		if !d.stamped {
+			return answer{length: n}, nil
+		}
+		head, err := workload.ReadDatagram(buf[:n])
+		if err != nil || head.Sequence != d.sequence {
+			l.firstByte, l.lastByte = 0, 0
+			continue
+		}
+		// The head is right: what is compared from here on is the payload.
+		copy(buf, d.payload[:workload.DatagramHeader])
+		return answer{length: n, stamps: stamps{sent, head.ArrivedNs, head.AnsweredNs, received}}, nil
+	}
+}
+
+// receive waits for a datagram; received is when it arrived, CLOCK_REALTIME ns.
+func (d *datagrams) receive(l *link, buf []byte) (n int, received int64, err error) {
+	for {
+		for !l.socket.readable {
+			if err := l.socket.await(); err != nil {
+				return 0, 0, err
+			}
+		}
+		n, received, err = d.tryReceive(l, buf)
+		if n > 0 || err != nil {
+			return n, received, err
+		}
+	}
+}
+
+// tryReceive receives what there is: nothing, without an error, where it would
+// block.
+func (d *datagrams) tryReceive(l *link, buf []byte) (n int, received int64, err error) {
+	if l.budget <= 0 {
+		return 0, 0, fmt.Errorf("%w: datagrams of others", errTooLong)
+	}
+	n, size, _, _, err := unix.Recvmsg(l.socket.fd, buf, d.control[:], 0)
+	switch {
+	case errors.Is(err, unix.EAGAIN):
+		l.socket.readable = false
+		return 0, 0, nil
+	case errors.Is(err, unix.EINTR):
+		return 0, 0, nil
+	case err != nil:
+		return 0, 0, err
+	}
+	l.stamp(n)
+	if received = workload.ArrivalNs(d.control[:size]); received == 0 {
+		received = clock.Real()
+	}
+	return n, received, nil
+}

@@ -1,0 +1,151 @@
+package measure
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+)
+
+// resamples is how many times a figure is drawn. The ends of a 95 % interval
+// are then the 51st values from either side.
+const resamples = 2000
+
+// Drawn is a figure of one cell with its resamples: what Contrast compares
+// cells by. A cell is resampled once, however many contrasts it enters, and
+// each cell apart from the others, as it was measured.
+type Drawn struct {
+	// Value of the figure, NaN where there were no values.
+	Value float64
+	// Draws are the figures of the resamples. Contrast changes none of them.
+	Draws []float64
+	// Positive says that the figure is above 0 whatever is drawn.
+	Positive bool
+	// Least and Most are what the figure could be at all.
+	Least, Most float64
+	// N values stand behind it, in so many Repetitions.
+	N, Repetitions int
+}
+
+// DrawQuantile resamples the p-quantile as Quantile does.
+func (r *Repetitions) DrawQuantile(p float64, rng *rand.Rand) Drawn {
+	return r.draw(rng, func(n node) float64 { return n.quantile(p) })
+}
+
+// DrawIQR resamples the distance of the quartiles, from two resamples of the
+// same repetitions' values: a little wider than from one.
+func (r *Repetitions) DrawIQR(rng *rand.Rand) Drawn {
+	d := r.draw(rng, func(n node) float64 { return n.quantile(0.75) - n.quantile(0.25) })
+	d.Positive, d.Least = false, 0 // values may tie
+	return d
+}
+
+// DrawIQRMean resamples Sorted.IQRMean. It takes a further 16 bytes for each
+// value while it runs.
+func (r *Repetitions) DrawIQRMean(rng *rand.Rand) Drawn {
+	if r.Len() == 0 {
+		return Drawn{Value: math.NaN()}
+	}
+	sums := newMoments(r)
+	return r.draw(rng, func(n node) float64 {
+		if n.rng == nil {
+			return r.pooled.IQRMean()
+		}
+		return n.iqrMean(sums)
+	})
+}
+
+// Means is the mean of each repetition.
+func (r *Repetitions) Means() []float64 {
+	means := make([]float64, r.Len())
+	for i := range means {
+		means[i] = r.sorted[i].Mean()
+	}
+	return means
+}
+
+// HitsOver counts, for each repetition, the values above a limit and all.
+func (r *Repetitions) HitsOver(limit float64) (hits, of []int) {
+	for _, values := range r.sorted {
+		atMost, _ := slices.BinarySearch(values, math.Nextafter(limit, math.Inf(1)))
+		hits, of = append(hits, len(values)-atMost), append(of, len(values))
+	}
+	return hits, of
+}
+
+func (r *Repetitions) draw(rng *rand.Rand, figure func(node) float64) Drawn {
+	if r.Len() == 0 {
+		return Drawn{Value: math.NaN()}
+	}
+	d := drawn(resamples, r.Len(), func(from *rand.Rand) float64 { return figure(r.node(from)) }, rng)
+	d.N, d.Positive = len(r.pooled), r.pooled[0] > 0
+	return d
+}
+
+// DrawMean resamples the mean of a figure that each repetition has one of, by
+// drawing repetitions. n values stand behind them.
+func DrawMean(figures []float64, n int, rng *rand.Rand) Drawn {
+	if len(figures) == 0 {
+		return Drawn{Value: math.NaN()}
+	}
+	d := drawn(resamples, len(figures), func(from *rand.Rand) float64 {
+		if from == nil {
+			return Sorted(figures).Mean()
+		}
+		var sum float64
+		for range figures {
+			sum += figures[from.IntN(len(figures))]
+		}
+		return sum / float64(len(figures))
+	}, rng)
+	d.N = n
+	return d
+}
+
+// DrawShare resamples the share of hits: repetitions, then for each the hits
+// among its values with the probability (hits + ½) / (of + 1) of Krichevsky and
+// Trofimov, The Performance of Universal Encoding (1981), so that a repetition
+// without a hit does not say that there can be none. What has been seen is not
+// impossible: with a hit the share stays above 0, with a miss below 1.
+func DrawShare(hits, of []int, rng *rand.Rand) Drawn {
+	var hit, all int
+	for i := range of {
+		hit, all = hit+hits[i], all+of[i]
+	}
+	if all == 0 {
+		return Drawn{Value: math.NaN()}
+	}
+	d := drawn(resamples, len(of), func(from *rand.Rand) float64 {
+		if from == nil {
+			return float64(hit) / float64(all)
+		}
+		drawnHits, drawnOf := 0, 0
+		for range of {
+			i := from.IntN(len(of))
+			drawnOf += of[i]
+			drawnHits += binomial(of[i], (float64(hits[i])+0.5)/float64(of[i]+1), from)
+		}
+		return float64(drawnHits) / float64(max(drawnOf, 1))
+	}, rng)
+	d.N, d.Least, d.Most = all, 0, 1
+	const trace = 1e-3 // of one value
+	if hit > 0 {
+		d.Least = trace / float64(all)
+	}
+	if hit < all {
+		d.Most = 1 - trace/float64(all)
+	}
+	return d
+}
+
+// drawn makes a figure of the values as they are, from nil, and of so many
+// resamples.
+func drawn(draws, repetitions int, figure func(from *rand.Rand) float64, rng *rand.Rand) Drawn {
+	d := Drawn{
+		Value: figure(nil), Draws: make([]float64, draws),
+		Least: math.Inf(-1), Most: math.Inf(1), Repetitions: repetitions,
+	}
+	for i := range d.Draws {
+		d.Draws[i] = figure(rng)
+	}
+	return d
+}

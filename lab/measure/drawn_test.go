@@ -1,0 +1,63 @@
+package measure
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+)
+
+func TestDrawnFigures(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	r := Repeat([][]float64{{1, 2, 3, 4, 5}, {2, 3, 4, 5, 6}, {3, 4, 5, 6, 7}})
+	for name, c := range map[string]struct {
+		d    Drawn
+		want float64
+	}{
+		"quantile": {r.DrawQuantile(0.5, rng), 4},
+		"IQR":      {r.DrawIQR(rng), 2},
+		"IQR mean": {r.DrawIQRMean(rng), 4},
+		"mean":     {DrawMean(r.Means(), 15, rng), 4},
+	} {
+		mean := Sorted(c.d.Draws).Mean()
+		if c.d.Value != c.want || c.d.N != 15 || c.d.Repetitions != 3 || math.Abs(mean-c.want) > 0.5 {
+			t.Errorf("%s: %v of %d in %d, drawn about %v; want %v of 15 in 3", name, c.d.Value, c.d.N, c.d.Repetitions, mean, c.want)
+		}
+	}
+	for _, values := range [][]float64{{1, 1, 1, 1, 5}, {1, 1, 1, 2, 9}} {
+		ties := Repeat([][]float64{values, {1, 1, 1, 1, 5}})
+		if e := Contrast([]Drawn{ties.DrawIQR(rng)}, 1, first); e.Low != 0 || !(e.High > 0) || e.Value < 0 {
+			t.Errorf("quartiles that tie lie %+v apart, want 0 or more", e)
+		}
+	}
+	if hits, of := r.HitsOver(5); len(hits) != 3 || hits[0] != 0 || hits[1] != 1 || hits[2] != 2 || of[0] != 5 {
+		t.Errorf("over 5 there are %v of %v, want 0 1 2 of 5 5 5", hits, of)
+	}
+	for _, d := range []Drawn{
+		(&Repetitions{}).DrawQuantile(0.5, rng), (*Repetitions)(nil).DrawIQR(rng), DrawMean(nil, 0, rng), DrawShare(nil, nil, rng),
+	} {
+		if e := Contrast([]Drawn{d}, 1, first); !math.IsNaN(e.Value) || !math.IsNaN(e.Low) {
+			t.Errorf("nothing has the figure %+v", e)
+		}
+	}
+}
+
+func TestShares(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	share := func(hits ...int) Estimate {
+		of := make([]int, len(hits))
+		for i := range of {
+			of[i] = 1000
+		}
+		return Contrast([]Drawn{DrawShare(hits, of, rng)}, 1, first)
+	}
+	none, one, all := share(0, 0, 0), share(0, 0, 1), share(1000, 1000, 1000)
+	if none.Value != 0 || none.Low != 0 || none.High < 0.0005 || none.High > 0.01 {
+		t.Errorf("none of 3000: %+v; it proves no 0, and hardly 1%%", none)
+	}
+	if one.Low <= 0 || one.High < none.High {
+		t.Errorf("one of 3000: %+v; what was seen is possible", one)
+	}
+	if all.Value != 1 || all.High != 1 || all.Low < 0.99 || all.Low == 1 {
+		t.Errorf("all of 3000: %+v", all)
+	}
+}

@@ -1,0 +1,144 @@
+package measure
+
+import (
+	"slices"
+
+	"skerry.dev/skerry/lab/sample"
+)
+
+// Gathered is what is kept of the requests of one repetition: a response time
+// of 8 bytes for each that was answered, in place of a row of 72. It is
+// read-only.
+type Gathered struct {
+	// requests that are not warm-up, and how those of them failed that did.
+	requests int
+	errors   map[string]int
+	rate     float64
+	// kept says that a connection carried more than one request.
+	kept bool
+	// Response times in ns: of request 1 of a connection, with warm-up apart,
+	// and of all others that are not warm-up.
+	first, firstWarm, others Sorted
+}
+
+// Gather takes the requests of one repetition, in any order.
+func Gather(requests []sample.Request) *Gathered {
+	g := &Gathered{errors: map[string]int{}, rate: rate(requests)}
+	g.kept = slices.ContainsFunc(requests, func(r sample.Request) bool { return r.Index > 1 })
+	if g.kept {
+		g.others = make(Sorted, 0, len(requests))
+	} else {
+		g.first = make(Sorted, 0, len(requests))
+	}
+	for _, r := range requests {
+		if !r.Warmup {
+			g.requests++
+			if r.Error != "" {
+				g.errors[r.Error]++
+			}
+		}
+		switch ns := float64(r.ResponseNs()); {
+		case r.Error != "":
+		case r.Index > 1 && !r.Warmup:
+			g.others = append(g.others, ns)
+		case r.Index > 1:
+		case r.Warmup:
+			g.firstWarm = append(g.firstWarm, ns)
+		default:
+			g.first = append(g.first, ns)
+		}
+	}
+	for _, times := range []Sorted{g.first, g.firstWarm, g.others} {
+		slices.Sort(times)
+	}
+	return g
+}
+
+// Summary is the figures of this repetition alone.
+func (g *Gathered) Summary() Summary { return Pool([]*Gathered{g}).Summary }
+
+// Pooled is a cell: its repetitions together and each of them.
+type Pooled struct {
+	Summary Summary
+	// Each repetition by itself, and the answered requests a second in it.
+	Each  []Summary
+	Rates []float64
+	// Values are the response times that count, First those of request 1. They
+	// share what was gathered.
+	Values, First *Repetitions
+}
+
+// Pool makes a cell of its repetitions. Which requests count is decided over
+// all of them, as Summarise says.
+func Pool(all []*Gathered) Pooled {
+	var p Pooled
+	kept := slices.ContainsFunc(all, func(g *Gathered) bool { return g.kept })
+	requests, errors := 0, map[string]int{}
+	var values, first []Sorted
+	for _, g := range all {
+		times, opening := g.split(kept)
+		values, first = append(values, times), append(first, opening)
+		p.Each = append(p.Each, summaryOf(g.requests, g.errors, times, opening))
+		p.Rates = append(p.Rates, g.rate)
+		requests += g.requests
+		for class, n := range g.errors {
+			errors[class] += n
+		}
+	}
+	p.Values = repeat(values)
+	p.First = p.Values
+	if kept {
+		p.First = repeat(first)
+	}
+	p.Summary = summaryOf(requests, errors, p.Values.Pooled(), p.First.Pooled())
+	return p
+}
+
+// split is the response times that count and those of request 1.
+func (g *Gathered) split(kept bool) (times, first Sorted) {
+	switch {
+	case !kept:
+		return g.first, g.first
+	case len(g.firstWarm) == 0:
+		return g.others, g.first
+	}
+	return g.others, Sort(slices.Concat(g.first, g.firstWarm))
+}
+
+func summaryOf(requests int, errors map[string]int, times, first Sorted) Summary {
+	s := Summary{Requests: requests, ErrorClasses: classes(errors), N: len(times), FirstN: len(first)}
+	for _, n := range errors {
+		s.Errors += n
+	}
+	if s.N > 0 {
+		s.Times = figures(times)
+	}
+	if s.FirstN > 0 {
+		s.First = duration(first.Median())
+	}
+	return s
+}
+
+// rate is the answered requests a second of one repetition, request 1 of a
+// connection among them: from when the first request that is not warm-up was
+// due to the last byte of the last answer. It is 0 without an answer.
+func rate(requests []sample.Request) float64 {
+	var answered int
+	var from, to int64
+	for _, r := range requests {
+		if r.Warmup {
+			continue
+		}
+		if from == 0 || r.ScheduledNs < from {
+			from = r.ScheduledNs
+		}
+		if r.Error == "" {
+			answered++
+			to = max(to, r.LastByteNs)
+		}
+	}
+	if answered == 0 || to <= from {
+		return 0
+	}
+	return float64(answered) * 1e9 / float64(to-from)
+}

@@ -1,0 +1,73 @@
+package measure
+
+import (
+	"testing"
+	"time"
+
+	"skerry.dev/skerry/lab/sample"
+)
+
+// answered is a request that was due at a time and took as long, both in µs.
+func answered(thread, index int32, due, took int64) sample.Request {
+	return sample.Request{
+		Thread: thread, Connection: 1, Index: index, ScheduledNs: due * 1000, LastByteNs: (due + took) * 1000, Status: 200,
+	}
+}
+
+func TestPoolIsTheCellOfItsRepetitions(t *testing.T) {
+	// Repetition 1 has one request a connection, repetition 2 keeps its
+	// connection: so request 1 counts as a first request in both.
+	one := []sample.Request{answered(0, 1, 0, 50)}
+	two := []sample.Request{answered(0, 1, 0, 40), answered(0, 2, 100, 10), answered(0, 3, 200, 30), answered(0, 4, 300, 5)}
+	two[0].Warmup = true
+	two[3].Error = "timeout"
+	p := Pool([]*Gathered{Gather(one), Gather(two)})
+	if p.Summary.Requests != 4 || p.Summary.Errors != 1 || p.Summary.N != 2 || p.Summary.FirstN != 2 {
+		t.Errorf("cell: %+v", p.Summary)
+	}
+	if p.Summary.Times.Median != 20*time.Microsecond || p.Summary.First != 45*time.Microsecond {
+		t.Errorf("median %v, first %v, want 20µs and 45µs", p.Summary.Times.Median, p.Summary.First)
+	}
+	if p.Values.Len() != 1 || p.First.Len() != 2 {
+		t.Errorf("%d repetitions with times and %d with first requests, want 1 and 2", p.Values.Len(), p.First.Len())
+	}
+	if len(p.Each) != 2 || p.Each[0].N != 0 || p.Each[0].FirstN != 1 || p.Each[1].N != 2 || p.Each[1].Errors != 1 {
+		t.Errorf("repetitions: %+v", p.Each)
+	}
+	// 2 answers from 100 µs, when the first that counts was due, to 230 µs.
+	if want := 2 / 130e-6; p.Rates[1] != want {
+		t.Errorf("rate %v, want %v", p.Rates[1], want)
+	}
+	if alone := Gather(one).Summary(); alone.N != 1 || alone.FirstN != 1 || alone.Times.Median != alone.First {
+		t.Errorf("a repetition of new connections alone: %+v", alone)
+	}
+	if none := Pool(nil); none.Summary.Requests != 0 || none.Values.Len() != 0 {
+		t.Errorf("no repetition: %+v", none.Summary)
+	}
+}
+
+// at is a request that was due and answered at so many ms.
+func at(due, answered int64) sample.Request {
+	return sample.Request{Index: 2, ScheduledNs: due * 1e6, LastByteNs: answered * 1e6, Status: 200}
+}
+
+func TestRate(t *testing.T) {
+	lost := at(1350, 0)
+	lost.Error = "timeout"
+	for name, c := range map[string]struct {
+		requests []sample.Request
+		want     float64
+	}{
+		"three in 300 ms":     {[]sample.Request{at(1000, 1100), at(1100, 1200), at(1200, 1300)}, 10},
+		"in whatever order":   {[]sample.Request{at(1200, 1300), at(1000, 1100), at(1100, 1200)}, 10},
+		"two threads":         {[]sample.Request{at(1000, 1200), at(1000, 1100), at(1100, 1200), at(1100, 1150)}, 20},
+		"warm-up is before":   {[]sample.Request{warmup(at(100, 1000)), at(1000, 1250)}, 4},
+		"a failure counts no": {[]sample.Request{at(1000, 1500), lost}, 2},
+		"no answer":           {[]sample.Request{lost}, 0},
+		"no request":          {nil, 0},
+	} {
+		if got := rate(c.requests); got != c.want {
+			t.Errorf("%s: %v requests/s, want %v", name, got, c.want)
+		}
+	}
+}

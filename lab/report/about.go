@@ -1,0 +1,87 @@
+package report
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// about is what was run and how to see it otherwise.
+type about struct {
+	Facts     []Fact
+	Scenarios []scenarioView
+	// Files are the names of the figures; FilesMore were not drawn.
+	Files     []string
+	FilesMore int
+	// Elsewhere counts the figures that are files alone.
+	Elsewhere int
+}
+
+type scenarioView struct {
+	Name, Unit string
+	// Links that are impaired, each with its impairment; empty for none.
+	Links []Fact
+}
+
+func aboutOf(in Input, all []Figure, more int) about {
+	a := about{Facts: factsOf(in), FilesMore: more}
+	for _, f := range all {
+		a.Files = append(a.Files, f.Name)
+	}
+	for _, s := range in.Experiment.Scenarios {
+		v := scenarioView{Name: s.Name, Unit: string(unitOf(s))}
+		for _, l := range s.Links {
+			v.Links = append(v.Links, Fact{linkText(l), impairmentText(l.Impairment)})
+		}
+		a.Scenarios = append(a.Scenarios, v)
+	}
+	return a
+}
+
+// Fold says whether the list of files is long.
+func (a about) Fold() bool { return len(a.Files) > rowsOpen }
+
+// factsOf lists what was run; a fact that is not known is left out.
+func factsOf(in Input) []Fact {
+	e, p := in.Experiment, in.Provenance
+	started, cores := "", ""
+	if !p.Started.IsZero() {
+		started = p.Started.Format("2 January 2006, 15:04:05 MST")
+	}
+	if p.Cores > 0 {
+		cores = " (" + counted(p.Cores, "core") + ")"
+	}
+	facts := []Fact{
+		{"started", started},
+		{"took", unlessZero(p.Took.Round(time.Second))},
+		{"skerry", strings.TrimSpace(p.Version + " " + p.Commit)},
+		{"processor", p.Processor + cores},
+		{"kernel", p.Kernel},
+		{"links by", p.Backend},
+		{"congestion control", e.Topology.CongestionControl()},
+		{"seed", strconv.FormatUint(p.Seed, 10)},
+		{"clusters", clustersText(e.Topology)},
+		{"client", string(e.Topology.Client)},
+		{"service", string(e.Topology.Service)},
+		{"repetitions", strconv.Itoa(e.Repetitions)},
+	}
+	for _, f := range conditions() {
+		facts = append(facts, Fact{longName(f.name), strings.Join(levelsOf(f, in.Results), ", ")})
+	}
+	return slices.DeleteFunc(append(facts, p.Facts...), func(f Fact) bool { return f.Value == "" })
+}
+
+func longName(factor string) string {
+	switch factor {
+	case "think":
+		return "think time"
+	case "iterations":
+		return "requests per thread"
+	case "warmup":
+		return "warm-up per thread"
+	case "unit":
+		return "unit of emulation"
+	}
+	return factor
+}

@@ -1,0 +1,217 @@
+// Package compare says what changed from one run to another beyond noise, cell
+// by cell: as a table in a terminal (Table), as JSON and as one self-contained
+// page (HTML). It is pure; lab/measure decides what is a difference, and nothing
+// here says why there is one: it lists what else differs between the runs.
+// Start at Runs.
+package compare
+
+import (
+	"cmp"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"strings"
+
+	"skerry.dev/skerry/lab/measure"
+	"skerry.dev/skerry/lab/report"
+)
+
+// Side is one of the runs, by the Name that the user gave it.
+type Side struct {
+	Name string
+	report.Input
+}
+
+// Options of a comparison.
+type Options struct {
+	// Alpha bounds the probability with which any difference is called between
+	// runs that do not differ.
+	Alpha float64
+	// Margin is how much slower a cell may become: 0.05 is 5 %.
+	Margin float64
+}
+
+// NotComparable is the verdict on a cell that has no figures in one of the runs.
+const NotComparable measure.Verdict = "not comparable"
+
+// Comparison of run B with run A.
+type Comparison struct {
+	A, B string
+	Options
+	// Differing is what else differs between the runs, which may be the cause.
+	Differing []Differing
+	// Cells that both runs have, in the order of A.
+	Cells []Cell
+	// OnlyA and OnlyB are the cells that the other run has not.
+	OnlyA, OnlyB []string
+}
+
+// Differing is something that is not the same in both runs; empty where it is
+// not known of one.
+type Differing struct{ What, A, B string }
+
+// Cell is one cell in both runs.
+type Cell struct {
+	ID, Label string
+	// A and B are the medians in ns, and means nothing where not comparable.
+	A, B measure.Estimate
+	// Why it is not comparable; else empty.
+	Why string
+	measure.Difference
+	// Past the margin: slower beyond noise, and by more than may be.
+	Past bool
+}
+
+// Runs compares the cells that both runs have, matched by their ID.
+func Runs(a, b Side, o Options, rng *rand.Rand) Comparison {
+	c := Comparison{A: a.Name, B: b.Name, Options: o, Differing: differing(a, b)}
+	inB := map[string]report.Result{}
+	for _, r := range b.Results {
+		inB[r.Cell.ID()] = r
+	}
+	var both []report.Result
+	for _, r := range a.Results {
+		if _, ok := inB[r.Cell.ID()]; ok {
+			both = append(both, r)
+		} else {
+			c.OnlyA = append(c.OnlyA, r.Cell.String())
+		}
+	}
+	inA := map[string]bool{}
+	for i, label := range report.Labels(both) {
+		id := both[i].Cell.ID()
+		inA[id] = true
+		c.Cells = append(c.Cells, cellOf(id, label, both[i], inB[id]))
+	}
+	for _, r := range b.Results {
+		if !inA[r.Cell.ID()] {
+			c.OnlyB = append(c.OnlyB, r.Cell.String())
+		}
+	}
+	c.judge(both, inB, rng)
+	return c
+}
+
+func cellOf(id, label string, a, b report.Result) Cell {
+	c := Cell{ID: id, Label: label, A: a.Median, B: b.Median}
+	for _, side := range []struct {
+		name string
+		report.Result
+	}{{"A", a}, {"B", b}} {
+		word := side.Missing()
+		switch {
+		case c.Why != "":
+		case word != "":
+			c.Why = word + " in " + side.name
+		case side.Values == nil || side.Values.Len() == 0:
+			c.Why = "no samples in " + side.name
+		}
+	}
+	if c.Why != "" {
+		c.Verdict = NotComparable
+	}
+	return c
+}
+
+// judge has lab/measure say which of the comparable cells differ, all of them
+// as one family.
+func (c *Comparison) judge(a []report.Result, b map[string]report.Result, rng *rand.Rand) {
+	var pairs []measure.Pair
+	var places []int
+	for i, cell := range c.Cells {
+		if cell.Why == "" {
+			pairs, places = append(pairs, measure.Pair{A: a[i].Values, B: b[cell.ID].Values}), append(places, i)
+		}
+	}
+	for i, d := range measure.Compare(pairs, c.Alpha, rng) {
+		cell := &c.Cells[places[i]]
+		cell.Difference = d
+		cell.Past = d.Verdict == measure.Slower && d.Ratio.Value > 1+c.Margin
+	}
+}
+
+// Regressed are the cells that are slower past the margin.
+func (c Comparison) Regressed() []Cell {
+	return slices.DeleteFunc(slices.Clone(c.Cells), func(cell Cell) bool { return !cell.Past })
+}
+
+// differing lists what is known of both runs and is not the same, and what is
+// known of one alone. When they ran and by which seed always differs.
+func differing(a, b Side) []Differing {
+	ofA, ofB := facts(a), facts(b)
+	var all []Differing
+	for _, f := range ofA {
+		if other := valueOf(ofB, f.Name); other != f.Value {
+			all = append(all, Differing{f.Name, f.Value, other})
+		}
+	}
+	for _, f := range ofB {
+		if f.Value != "" && !slices.ContainsFunc(ofA, func(g report.Fact) bool { return g.Name == f.Name }) {
+			all = append(all, Differing{What: f.Name, B: f.Value})
+		}
+	}
+	return all
+}
+
+func facts(s Side) []report.Fact {
+	p := s.Provenance
+	return append([]report.Fact{
+		{Name: "experiment", Value: s.Experiment.Name},
+		{Name: "skerry", Value: strings.TrimSpace(p.Version + " " + p.Commit)},
+		{Name: "kernel", Value: p.Kernel},
+		{Name: "processor", Value: p.Processor},
+		{Name: "cores", Value: strconv.Itoa(p.Cores)},
+		{Name: "links by", Value: p.Backend},
+		{Name: "congestion control", Value: s.Experiment.Topology.CongestionControl()},
+		{Name: "repetitions", Value: strconv.Itoa(s.Experiment.Repetitions)},
+	}, p.Facts...)
+}
+
+func valueOf(facts []report.Fact, name string) string {
+	i := slices.IndexFunc(facts, func(f report.Fact) bool { return f.Name == name })
+	if i < 0 {
+		return ""
+	}
+	return facts[i].Value
+}
+
+// verdicts in the order in which they are told.
+func verdicts() []measure.Verdict {
+	return []measure.Verdict{measure.Same, measure.Slower, measure.Faster, measure.TooFew, NotComparable}
+}
+
+// Summary is the comparison in a paragraph, a sentence each.
+func (c Comparison) Summary() []string {
+	if len(c.Cells) == 0 {
+		return []string{"The runs have no cell in common."}
+	}
+	var parts []string
+	for _, v := range verdicts() {
+		n := 0
+		for _, cell := range c.Cells {
+			if cell.Verdict == v {
+				n++
+			}
+		}
+		if n > 0 {
+			parts = append(parts, strconv.Itoa(n)+" "+string(v))
+		}
+	}
+	sentences := []string{counted(len(c.Cells), "cell") + " in both runs: " + strings.Join(parts, ", ") + "."}
+	if past := c.Regressed(); len(past) > 0 {
+		worst := slices.MaxFunc(past, func(a, b Cell) int { return cmp.Compare(a.Ratio.Value, b.Ratio.Value) })
+		sentences = append(sentences, counted(len(past), "cell")+" slower by more than "+percent(c.Margin)+
+			", most of all "+worst.Label+": "+change(worst.Ratio.Value)+".")
+	}
+	if n := len(c.OnlyA) + len(c.OnlyB); n > 0 {
+		sentences = append(sentences, counted(n, "cell")+" in one run alone.")
+	}
+	return sentences
+}
+
+func counted(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return strconv.Itoa(n) + " " + noun + "s"
+}

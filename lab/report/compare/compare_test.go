@@ -1,0 +1,229 @@
+package compare_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"golang.org/x/net/html"
+
+	"skerry.dev/skerry/lab/experiment"
+	"skerry.dev/skerry/lab/measure"
+	"skerry.dev/skerry/lab/report"
+	"skerry.dev/skerry/lab/report/compare"
+	"skerry.dev/skerry/lab/report/reporttest"
+)
+
+func options() compare.Options { return compare.Options{Alpha: 0.01, Margin: 0.05} }
+
+// few is some cells of an imagined run: those of 1 KB over edg10, one of which
+// is rejected.
+func few(name string, seed uint64, slower float64) compare.Side {
+	in := reporttest.WAN(seed, slower)
+	in.Results = slices.DeleteFunc(in.Results, func(r report.Result) bool {
+		return r.Cell.Size != 1000 || r.Cell.Scenario.Name != "edg10"
+	})
+	return compare.Side{Name: name, Input: in}
+}
+
+func runs(a, b compare.Side) compare.Comparison {
+	return compare.Runs(a, b, options(), rand.New(rand.NewPCG(1, 1)))
+}
+
+func verdicts(c compare.Comparison) map[string]measure.Verdict {
+	all := map[string]measure.Verdict{}
+	for _, cell := range c.Cells {
+		all[cell.Label] = cell.Verdict
+	}
+	return all
+}
+
+func TestARunIsTheSameAsItself(t *testing.T) {
+	a := few("a", 1, 1)
+	c := runs(a, a)
+	for label, v := range verdicts(c) {
+		want := measure.Same
+		if label == "edg10, skupper" {
+			want = compare.NotComparable
+		}
+		if v != want {
+			t.Errorf("%s: %s, want %s", label, v, want)
+		}
+	}
+	if len(c.Cells) != 4 || len(c.Regressed()) != 0 || len(c.Differing)+len(c.OnlyA)+len(c.OnlyB) != 0 {
+		t.Errorf("%+v", c)
+	}
+}
+
+func TestWhatBecameSlowerIsFound(t *testing.T) {
+	a, b := few("a", 1, 1), few("b", 2, 1.08)
+	c := runs(a, b)
+	v := verdicts(c)
+	if v["edg10, clusterlink"] != measure.Slower || v["edg10, direct"] != measure.Same || v["edg10, submariner"] != measure.Same {
+		t.Errorf("verdicts %v", v)
+	}
+	if past := c.Regressed(); len(past) != 1 || past[0].Label != "edg10, clusterlink" {
+		t.Errorf("past the margin: %v", past)
+	}
+	back := runs(b, a)
+	if v := verdicts(back); v["edg10, clusterlink"] != measure.Faster || len(back.Regressed()) != 0 {
+		t.Errorf("the other way round: %v, %v", v, back.Regressed())
+	}
+	// What is within the margin is told, and fails no gate.
+	o := options()
+	o.Margin = 0.1
+	c = compare.Runs(a, b, o, rand.New(rand.NewPCG(1, 1)))
+	if verdicts(c)["edg10, clusterlink"] != measure.Slower || len(c.Regressed()) != 0 {
+		t.Errorf("within the margin: %v, %v", verdicts(c), c.Regressed())
+	}
+}
+
+func TestTooFewRepetitionsSayHowManyAreNeeded(t *testing.T) {
+	a, b := few("a", 1, 1), few("b", 2, 1.5)
+	for _, s := range []compare.Side{a, b} {
+		for i := range s.Results {
+			s.Results[i].Values = measure.Repeat([][]float64{{1e6, 2e6}, {3e6}})
+		}
+	}
+	c := runs(a, b)
+	if cell := c.Cells[0]; cell.Verdict != measure.TooFew || cell.Needed < 5 || len(c.Regressed()) != 0 {
+		t.Errorf("%s, %d needed", cell.Verdict, cell.Needed)
+	}
+	if got := text(t, c); !strings.Contains(got, "too few repetitions: 6 needed in each run") {
+		t.Errorf("the table does not say how many:\n%s", got)
+	}
+}
+
+func TestWhatElseDiffersIsListed(t *testing.T) {
+	a, b := few("a", 1, 1), few("b", 1, 1)
+	b.Provenance.Kernel, b.Provenance.Seed = "Linux 6.13", 7
+	b.Provenance.Facts = []report.Fact{{Name: "CPU governor", Value: "powersave"}, {Name: "turbo", Value: "on"}}
+	b.Experiment.Topology.Congestion = "bbr"
+	want := []compare.Differing{
+		{What: "kernel", A: "Linux 6.12.9-amd64", B: "Linux 6.13"},
+		{What: "congestion control", A: "cubic", B: "bbr"},
+		{What: "CPU governor", A: "performance", B: "powersave"},
+		{What: "net.ipv4.tcp_rmem", A: "4096 131072 6291456"},
+		{What: "turbo", B: "on"},
+	}
+	if got := runs(a, b).Differing; !slices.Equal(got, want) {
+		t.Errorf("got  %v\nwant %v", got, want)
+	}
+}
+
+func TestCellsOfOneRunAloneAreListed(t *testing.T) {
+	a, b := few("a", 1, 1), few("b", 1, 1)
+	a.Results = a.Results[1:]
+	b.Results = b.Results[:3]
+	c := runs(a, b)
+	if len(c.Cells) != 2 || len(c.OnlyA) != 1 || len(c.OnlyB) != 1 || !strings.Contains(c.OnlyA[0], "submariner") || !strings.Contains(c.OnlyB[0], "direct") {
+		t.Errorf("%d in both, only in A %v, only in B %v", len(c.Cells), c.OnlyA, c.OnlyB)
+	}
+	a.Results = nil
+	if got := text(t, runs(a, b)); !strings.Contains(got, "The runs have no cell in common.") {
+		t.Errorf("nothing in common:\n%s", got)
+	}
+}
+
+const wantTable = `median response time of B = b against A = a
+differs: kernel: Linux 6.12.9-amd64 in A, unknown in B
+
+cell                 A ms    B ms  change     95% interval  shift ms       p  floor  verdict
+edg10, direct      10.000  10.020   +0.2%   [-0.1%, +0.5%]    +0.010  0.8000  ±0.4%  same
+edg10, skupper          –       –       –                –         –       –      –  not comparable: rejected in A
+edg10, submariner  10.000  11.000  +10.0%  [+9.0%, +11.0%]    +1.000  0.0003      –  slower
+
+3 cells in both runs: 1 same, 1 slower, 1 not comparable.
+1 cell slower by more than 5%, most of all edg10, submariner: +10.0%.
+1 cell in one run alone.
+only in B: lcl/direct
+`
+
+func TestTable(t *testing.T) {
+	estimate := func(v float64) measure.Estimate { return measure.Estimate{Value: v} }
+	c := compare.Comparison{
+		A: "a", B: "b", Options: options(), Differing: []compare.Differing{{What: "kernel", A: "Linux 6.12.9-amd64"}},
+		Cells: []compare.Cell{
+			{Label: "edg10, direct", A: estimate(10e6), B: estimate(10.02e6), Difference: measure.Difference{
+				Ratio: measure.Estimate{Value: 1.002, Low: 0.999, High: 1.005}, Shift: 1e4, Adjusted: 0.8, Floor: 0.004, Verdict: measure.Same,
+			}},
+			{Label: "edg10, skupper", Why: "rejected in A", Difference: measure.Difference{Verdict: compare.NotComparable}},
+			{Label: "edg10, submariner", A: estimate(10e6), B: estimate(11e6), Past: true, Difference: measure.Difference{
+				Ratio: measure.Estimate{Value: 1.1, Low: 1.09, High: 1.11}, Shift: 1e6, Adjusted: 0.0003, Verdict: measure.Slower,
+			}},
+		},
+		OnlyB: []string{"lcl/direct"},
+	}
+	if got := text(t, c); got != wantTable {
+		t.Errorf("got\n%s\nwant\n%s", got, wantTable)
+	}
+}
+
+func text(t *testing.T, c compare.Comparison) string {
+	t.Helper()
+	var out bytes.Buffer
+	if err := compare.Table(&out, c, false); err != nil {
+		t.Fatal(err)
+	}
+	return out.String()
+}
+
+func TestJSONMirrorsTheTable(t *testing.T) {
+	var out bytes.Buffer
+	if err := compare.JSON(&out, runs(few("a", 1, 1), few("b", 2, 1.08))); err != nil {
+		t.Fatal(err)
+	}
+	var got struct {
+		A     string
+		Cells []struct {
+			ID, Cell, Verdict, Why string
+			Past                   bool `json:"past_margin"`
+			Ratio                  *float64
+			P                      *float64 `json:"p_adjusted"`
+		}
+	}
+	if err := json.Unmarshal(out.Bytes(), &got); err != nil {
+		t.Fatal(err)
+	}
+	if got.A != "a" || len(got.Cells) != 4 {
+		t.Fatalf("got %+v", got)
+	}
+	slower, rejected := got.Cells[1], got.Cells[2]
+	if slower.Verdict != "slower" || !slower.Past || slower.Ratio == nil || *slower.Ratio < 1.05 || *slower.P > 0.01 || len(slower.ID) != 12 {
+		t.Errorf("slower cell: %+v", slower)
+	}
+	if rejected.Verdict != "not comparable" || rejected.Ratio != nil || rejected.Why != "rejected in A" {
+		t.Errorf("rejected cell: %+v", rejected)
+	}
+}
+
+func TestPage(t *testing.T) {
+	const evil = `<script>alert(1)</script>`
+	a, b := few(evil, 1, 1), few("b", 2, 1.08)
+	b.Provenance.Kernel = evil
+	a.Results[0].Cell.Scenario = experiment.Scenario{Name: evil}
+	var out bytes.Buffer
+	if err := compare.HTML(&out, runs(a, b)); err != nil {
+		t.Fatal(err)
+	}
+	page := out.String()
+	for _, want := range []string{
+		"What changed from A to B", "past the margin", "&#43;8.", "<svg", "not comparable: rejected in A",
+		"skerry compare", "&lt;script&gt;alert(1)&lt;/script&gt;", "most of all edg10, clusterlink",
+	} {
+		if !strings.Contains(page, want) {
+			t.Errorf("the page does not hold %q", want)
+		}
+	}
+	for _, bad := range []string{"<script", "http://", "https://", "url(", "ZgotmplZ", "src="} {
+		if strings.Contains(page, bad) {
+			t.Errorf("the page holds %q", bad)
+		}
+	}
+	if _, err := html.Parse(strings.NewReader(page)); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,88 @@
+package compare
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+
+	"skerry.dev/skerry/lab/measure"
+)
+
+// noFigure stands where a figure would be.
+const noFigure = "–"
+
+// row is a cell as text: what the terminal's table and the page share.
+type row struct {
+	Label string
+	// A and B are medians in ms, Change that of B to A with its 95 % Interval,
+	// Shift in ms, P after Holm, and Floor what A differs by from itself.
+	A, B, Change, Interval, Shift, P, Floor string
+	// Verdict, with what it would take or why there is none.
+	Verdict string
+	// Class is how the verdict looks on a page: good, bad or nothing.
+	Class string
+	Past  bool
+}
+
+func rowOf(c Cell) row {
+	out := row{
+		Label: c.Label, A: noFigure, B: noFigure, Change: noFigure, Interval: noFigure, Shift: noFigure, P: noFigure,
+		Floor: noFigure, Verdict: string(c.Verdict), Past: c.Past,
+	}
+	switch c.Verdict {
+	case NotComparable:
+		out.Verdict += ": " + c.Why
+		return out
+	case measure.TooFew:
+		out.Verdict += fmt.Sprintf(": %d needed in each run", c.Needed)
+	case measure.Faster:
+		out.Class = "good"
+	case measure.Slower:
+		out.Class = "bad"
+	}
+	out.A, out.B, out.Shift = milliseconds(c.A.Value), milliseconds(c.B.Value), signed(c.Shift)
+	out.Change = change(c.Ratio.Value)
+	out.Interval = fmt.Sprintf("[%s, %s]", change(c.Ratio.Low), change(c.Ratio.High))
+	out.P = probability(c.Adjusted)
+	if !math.IsNaN(c.Floor) && c.Floor > 0 {
+		out.Floor = fmt.Sprintf("±%.1f%%", 100*c.Floor)
+	}
+	return out
+}
+
+func milliseconds(ns float64) string {
+	if math.IsNaN(ns) {
+		return noFigure
+	}
+	return strconv.FormatFloat(ns/1e6, 'f', 3, 64)
+}
+
+func signed(ns float64) string {
+	if math.IsNaN(ns) {
+		return noFigure
+	}
+	return fmt.Sprintf("%+.3f", ns/1e6)
+}
+
+// change is a ratio as what became more or less: 1.071 is +7.1%.
+func change(ratio float64) string {
+	if math.IsNaN(ratio) || math.IsInf(ratio, 0) {
+		return noFigure
+	}
+	return fmt.Sprintf("%+.1f%%", math.Round(1000*(ratio-1))/10+0) // + 0: no -0.0
+}
+
+// percent is a share with at most a digit behind the point.
+func percent(share float64) string {
+	return strconv.FormatFloat(math.Round(share*1000)/10, 'f', -1, 64) + "%"
+}
+
+func probability(p float64) string {
+	switch {
+	case math.IsNaN(p):
+		return noFigure
+	case p < 0.0001:
+		return "<0.0001"
+	}
+	return strconv.FormatFloat(p, 'f', 4, 64)
+}

@@ -1,0 +1,89 @@
+package run
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+)
+
+// Program is a binary that a run starts.
+type Program struct {
+	Name string `json:"name"`
+	// Path of the file, links followed.
+	Path string `json:"path"`
+	// SHA256 of the file, in hexadecimal. Libraries that it loads are not in it.
+	SHA256 string `json:"sha256"`
+}
+
+// programs are skerry itself, its agent, and what the systems say that they need.
+func (r *runner) programs() ([]Program, error) {
+	skerry, err := os.Executable()
+	if err != nil {
+		return nil, fmt.Errorf("find skerry: %w", err)
+	}
+	paths := map[string]string{"skerry": skerry, "skerry-agent": r.Agent, "sh": "/bin/sh"} // sh runs the steps of systems
+	for _, name := range r.Experiment.Systems {
+		plugin := r.Plugins[name]
+		if plugin == nil {
+			continue
+		}
+		for _, need := range plugin.Needs {
+			found, err := exec.LookPath(need.Program)
+			if errors.Is(err, exec.ErrNotFound) {
+				continue // the system's own start tells
+			}
+			if err != nil {
+				return nil, fmt.Errorf("find program: %w", err)
+			}
+			paths[need.Program] = found
+		}
+	}
+	var all []Program
+	for _, name := range slices.Sorted(maps.Keys(paths)) {
+		p, err := programAt(name, paths[name])
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, p)
+	}
+	return all, nil
+}
+
+func programAt(name, path string) (Program, error) {
+	path, err := filepath.EvalSymlinks(path)
+	if err == nil {
+		path, err = filepath.Abs(path)
+	}
+	if err != nil {
+		return Program{}, fmt.Errorf("digest of %s: %w", name, err)
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return Program{}, fmt.Errorf("digest of %s: %w", name, err)
+	}
+	defer func() { _ = f.Close() }()
+	sum := sha256.New()
+	if _, err := io.Copy(sum, f); err != nil {
+		return Program{}, fmt.Errorf("digest of %s: %w", name, err)
+	}
+	return Program{Name: name, Path: path, SHA256: hex.EncodeToString(sum.Sum(nil))}, nil
+}
+
+// changedPrograms are those of now that are not what they were before.
+func changedPrograms(before, now []Program) []Program {
+	var changed []Program
+	for _, p := range now {
+		i := slices.IndexFunc(before, func(b Program) bool { return b.Name == p.Name })
+		if i < 0 || before[i].SHA256 != p.SHA256 {
+			changed = append(changed, p)
+		}
+	}
+	return changed
+}
