@@ -172,6 +172,9 @@ func canonical(c Cell) []byte {
 	return text
 }
 
+// Speaks is the protocol of the load, by its name: that of an empty Protocol too.
+func (c Cell) Speaks() string { return cmp.Or(c.Protocol, ProtocolHTTP1) }
+
 // String labels the cell, unlike any other of its matrix:
 // "edg10/haproxy-mtls/payload-echo 100KB 1 thread kept".
 func (c Cell) String() string {

@@ -1,7 +1,6 @@
 package experiment
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -108,7 +107,7 @@ func dimensions() []dimension {
 			func(e *Experiment) []string { return texts(or(e.Load.Think, 0)) }},
 		{"rate", "", func(c Cell) string { return c.Rate.String() }, func(s Selector) []string { return texts(s.Rate) },
 			func(e *Experiment) []string { return texts(e.Load.Rate) }},
-		{"protocol", "", func(c Cell) string { return cmp.Or(c.Protocol, ProtocolHTTP1) }, func(s Selector) []string { return s.Protocol },
+		{"protocol", "", Cell.Speaks, func(s Selector) []string { return s.Protocol },
 			func(e *Experiment) []string { return or(e.Load.Protocol, ProtocolHTTP1) }},
 		{"connection", "", func(c Cell) string { return c.Connection }, func(s Selector) []string { return s.Connection },
 			func(e *Experiment) []string { return or(e.Load.Connection, ConnectionKept) }},

@@ -55,10 +55,7 @@ type loop struct {
 	routines []*routine
 	// asleep has every routine that has not returned, by when it is to be woken.
 	asleep timers
-	// passed has those that wait for the events at hand to be seen to; spare is
-	// the memory of the passed before.
-	passed, spare []*routine
-	ended         bool
+	ended  bool
 
 	epoll, timer, stop int // descriptors
 	// armed is when timer fires, 0 if it does not.
@@ -153,11 +150,7 @@ func (l *loop) run() error {
 		if err := l.arm(); err != nil {
 			return err
 		}
-		patience := -1
-		if len(l.passed) > 0 {
-			patience = 0
-		}
-		n, err := unix.EpollWait(l.epoll, events[:], patience)
+		n, err := unix.EpollWait(l.epoll, events[:], -1)
 		if err != nil && !errors.Is(err, unix.EINTR) {
 			return fmt.Errorf("wait for sockets: %w", err)
 		}
@@ -166,21 +159,8 @@ func (l *loop) run() error {
 			// After each, so that a busy socket does not delay what is due.
 			l.expire()
 		}
-		l.resumePassed()
 	}
 	return nil
-}
-
-// resumePassed wakes each that has passed once.
-func (l *loop) resumePassed() {
-	now := l.passed
-	l.passed, l.spare = l.spare[:0], now
-	for _, r := range now {
-		if l.ended {
-			return
-		}
-		l.wake(r, woken)
-	}
 }
 
 func (l *loop) take(e unix.EpollEvent) {
@@ -248,22 +228,6 @@ func (r *routine) wait(until int64) wake {
 	}
 	r.yield(struct{}{})
 	return r.cause
-}
-
-// rest is sleep, or where there is no time to sleep pass.
-func (r *routine) rest(d time.Duration) bool {
-	if d <= 0 {
-		return r.pass()
-	}
-	return r.sleep(d)
-}
-
-// pass lets the other routines take what has arrived for them, and reports
-// whether the loop goes on: were the next request sent first, their answers
-// would be stamped later by as much.
-func (r *routine) pass() bool {
-	r.loop.passed = append(r.loop.passed, r)
-	return r.wait(never) != stopped
 }
 
 // sleep suspends the routine for a time, and reports whether the loop goes on.

@@ -44,8 +44,8 @@ func arrivals(s Spec) []int64 {
 type crowd struct {
 	start int64
 	rows  *book
-	// idle threads, the one that has waited longest first, so that all
-	// connections are used alike.
+	// idle threads. The last one to get idle is the first to be taken, as in the
+	// pools of clients: there are as many connections as requests were under way.
 	idle []*thread
 	// due counts the requests that are due, taken those that a thread has taken,
 	// in order.
@@ -70,10 +70,10 @@ func (c *crowd) arrive(r *routine, arrivals []int64) {
 			return
 		}
 		c.due++
-		if len(c.idle) > 0 {
-			first := c.idle[0]
-			c.idle = c.idle[1:]
-			r.loop.wake(first.routine, woken)
+		if last := len(c.idle) - 1; last >= 0 {
+			t := c.idle[last]
+			c.idle = c.idle[:last]
+			r.loop.wake(t.routine, woken)
 		}
 	}
 	c.over = true

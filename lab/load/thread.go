@@ -5,9 +5,11 @@ package load
 // is ready (loop.go).
 //
 // A request is due when its thread is ready to send it: at the start of the
-// loop, after the answer before it and those of other threads that came with it
-// or, with think time, when the thread has woken up. A late wake-up is the generator's fault and is not charged to the
-// system; in a closed loop it only makes the think time longer.
+// loop, after the answer before it or, with think time, when the thread has woken
+// up. A late wake-up is the generator's fault and is not charged to the system;
+// in a closed loop it only makes the think time longer. Of answers that arrive
+// together, the later ones are stamped after the requests that the earlier ones
+// gave rise to, as by wrk: some microseconds for each.
 
 import (
 	"bytes"
@@ -46,7 +48,7 @@ func (t *thread) closed(rows *book) {
 	defer t.link.close()
 	pause := time.Duration(0)
 	for i := range rows.requests {
-		if i > 0 && !t.routine.rest(pause) {
+		if i > 0 && !t.routine.sleep(pause) {
 			return
 		}
 		row, times := t.request(0)

@@ -21,12 +21,24 @@ const (
 // Pair is one cell in two runs.
 type Pair struct{ A, B *Repetitions }
 
+// Rule says when a difference is called.
+type Rule struct {
+	// Alpha bounds the probability with which any is called between two runs that
+	// do not differ.
+	Alpha float64
+	// Resolution in ns is what medians must differ by at least: the state of a
+	// machine (where its processes were placed, what its caches hold) moves all
+	// repetitions of a run together, which no test of repetitions can know.
+	Resolution float64
+}
+
 // Difference is what became of a cell from run A to run B.
 type Difference struct {
 	// Ratio of the median of B to that of A, with its bootstrap interval.
 	Ratio Estimate
-	// Shift is the Hodges–Lehmann estimate in ns, B less A; Delta is Cliff's.
-	Shift, Delta float64
+	// Apart is the median of B less that of A, Shift the Hodges–Lehmann estimate of
+	// the same, both in ns; Delta is Cliff's.
+	Apart, Shift, Delta float64
 	// P of RatioPValue, and P adjusted for the family by Holm.
 	P, Adjusted float64
 	// Floor is the noise floor of A as a share: what A differs by from itself.
@@ -39,9 +51,8 @@ type Difference struct {
 }
 
 // Compare says of each pair whether it differs. A difference is called where
-// the p-value, adjusted over all pairs, is at most alpha and the ratio lies
-// beyond the noise floor: so with a probability of at most alpha is any called
-// between two runs that do not differ.
+// the p-value, adjusted over all pairs, is at most alpha, the ratio lies beyond
+// the noise floor and the medians are further apart than the resolution.
 //
 // The floor guards against cells whose repetitions' medians differ while the
 // median of their requests hardly does. Else it costs nothing: at 1 % the test
@@ -53,7 +64,7 @@ type Difference struct {
 //
 //	1 %   1.5 %   2 %   3 %
 //	100   99      90    40
-func Compare(pairs []Pair, alpha float64, rng *rand.Rand) []Difference {
+func Compare(pairs []Pair, rule Rule, rng *rand.Rand) []Difference {
 	all := make([]Difference, len(pairs))
 	for i, pair := range pairs {
 		all[i] = pair.test(rng)
@@ -61,22 +72,20 @@ func Compare(pairs []Pair, alpha float64, rng *rand.Rand) []Difference {
 		all[i].Shift = Shift(pair.B.Pooled(), pair.A.Pooled())
 		all[i].Delta = Delta(pair.B.Pooled(), pair.A.Pooled())
 	}
-	decide(all, pairs, alpha)
+	decide(all, pairs, rule)
 	return all
 }
 
 // test is what of a difference the verdict needs.
 func (p Pair) test(rng *rand.Rand) Difference {
 	floor, _ := p.A.NoiseFloor(rng)
-	return Difference{
-		Ratio: Estimate{Value: p.B.Pooled().Median() / p.A.Pooled().Median()},
-		P:     RatioPValue(p.B, p.A, rng), Floor: floor,
-	}
+	a, b := p.A.Pooled().Median(), p.B.Pooled().Median()
+	return Difference{Ratio: Estimate{Value: b / a}, Apart: b - a, P: RatioPValue(p.B, p.A, rng), Floor: floor}
 }
 
 // decide gives each difference its adjusted p-value and its verdict. Pairs of
 // which one has no values are no tests.
-func decide(all []Difference, pairs []Pair, alpha float64) {
+func decide(all []Difference, pairs []Pair, rule Rule) {
 	var tests int
 	p := make([]float64, len(all))
 	for i, d := range all {
@@ -87,16 +96,18 @@ func decide(all []Difference, pairs []Pair, alpha float64) {
 	for i, adjusted := range Holm(p) {
 		d := &all[i]
 		d.Adjusted = adjusted
-		d.Verdict = d.verdict(alpha)
-		if d.Verdict == Same && !attainable(pairs[i], alpha, tests) {
-			d.Verdict, d.Needed = TooFew, repetitionsFor(alpha, tests)
+		d.Verdict = d.verdict(rule)
+		if d.Verdict == Same && !attainable(pairs[i], rule.Alpha, tests) {
+			d.Verdict, d.Needed = TooFew, repetitionsFor(rule.Alpha, tests)
 		}
 	}
 }
 
-func (d Difference) verdict(alpha float64) Verdict {
+func (d Difference) verdict(rule Rule) Verdict {
 	switch {
-	case !(d.Adjusted <= alpha), math.Abs(d.Ratio.Value-1) <= d.Floor: // either may be NaN
+	case !(d.Adjusted <= rule.Alpha), math.Abs(d.Ratio.Value-1) <= d.Floor: // either may be NaN
+		return Same
+	case math.Abs(d.Apart) < rule.Resolution:
 		return Same
 	case d.Ratio.Value > 1:
 		return Slower

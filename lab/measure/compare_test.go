@@ -47,7 +47,7 @@ func verdicts(pairs []Pair, rng *rand.Rand) []Difference {
 	for i, pair := range pairs {
 		all[i] = pair.test(rng)
 	}
-	decide(all, pairs, 0.01)
+	decide(all, pairs, Rule{Alpha: 0.01})
 	return all
 }
 
@@ -96,7 +96,7 @@ func TestCompareNeedsMoreThanTheNoiseFloor(t *testing.T) {
 		{P: 0.0101, Ratio: Estimate{Value: 1.20}, Floor: 0.03},
 	}
 	ten := single(1, 2, 3, 4, 5, 6, 7, 8, 9, 10)
-	decide(d, []Pair{{ten, ten}, {ten, ten}, {ten, ten}, {ten, ten}, {ten, ten}}, 0.01)
+	decide(d, []Pair{{ten, ten}, {ten, ten}, {ten, ten}, {ten, ten}, {ten, ten}}, Rule{Alpha: 0.01})
 	for i, want := range []Verdict{Same, Slower, Faster, Slower, Same} {
 		if d[i].Verdict != want {
 			t.Errorf("%+v, want %q", d[i], want)
@@ -108,7 +108,7 @@ func TestCompareOfOneCell(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	base := cellOf(rng, 10e6, 0.01, 10, 50)
 	slow := cellOf(rng, 12e6, 0.01, 10, 50)
-	d := Compare([]Pair{{base, slow}}, 0.01, rng)[0]
+	d := Compare([]Pair{{base, slow}}, Rule{Alpha: 0.01}, rng)[0]
 	if d.Verdict != Slower || d.Ratio.Value < 1.15 || d.Ratio.Value > 1.25 || d.Ratio.Low < 1.1 || d.Delta < 0.9 {
 		t.Errorf("20 %% slower: %+v", d)
 	}
@@ -118,10 +118,14 @@ func TestCompareOfOneCell(t *testing.T) {
 	if !(d.Floor > 0 && d.Floor < 0.05) {
 		t.Errorf("noise floor %v, want about 1 %%", d.Floor)
 	}
-	if d := Compare([]Pair{{slow, base}}, 0.01, rng)[0]; d.Verdict != Faster || d.Shift > 0 {
+	if d := Compare([]Pair{{slow, base}}, Rule{Alpha: 0.01}, rng)[0]; d.Verdict != Faster || d.Shift > 0 {
 		t.Errorf("the other way round: %+v", d)
 	}
-	if d := Compare([]Pair{{base, base}}, 0.01, rng)[0]; d.Verdict != Same || d.Ratio.Value != 1 || d.P != 1 {
+	// 2 ms apart, so that a coarser resolution sees nothing.
+	if d := Compare([]Pair{{base, slow}}, Rule{Alpha: 0.01, Resolution: 3e6}, rng)[0]; d.Verdict != Same || math.Abs(d.Apart-2e6) > 2e5 {
+		t.Errorf("by a resolution of 3 ms: %+v", d)
+	}
+	if d := Compare([]Pair{{base, base}}, Rule{Alpha: 0.01}, rng)[0]; d.Verdict != Same || d.Ratio.Value != 1 || d.P != 1 {
 		t.Errorf("against itself: %+v", d)
 	}
 }
@@ -155,7 +159,7 @@ func TestCompareSaysWhenItCouldNotTell(t *testing.T) {
 	}
 	five := single(1, 1.01, 1.02, 1.03, 1.04)
 	for _, empty := range []*Repetitions{Repeat(nil), nil} {
-		d := Compare([]Pair{{empty, empty}, {five, single(2, 2.01, 2.02, 2.03, 2.04)}}, 0.01, rng)
+		d := Compare([]Pair{{empty, empty}, {five, single(2, 2.01, 2.02, 2.03, 2.04)}}, Rule{Alpha: 0.01}, rng)
 		if d[0].Verdict != TooFew || d[0].Needed != 5 || !math.IsNaN(d[0].Ratio.Value) {
 			t.Errorf("nothing against nothing: %+v", d[0])
 		}

@@ -32,7 +32,7 @@ func aboutOf(in Input, all []Figure, more int) about {
 	for _, s := range in.Experiment.Scenarios {
 		v := scenarioView{Name: s.Name, Unit: string(unitOf(s))}
 		for _, l := range s.Links {
-			v.Links = append(v.Links, Fact{linkText(l), impairmentText(l.Impairment)})
+			v.Links = append(v.Links, Fact{Name: linkText(l), Value: impairmentText(l.Impairment)})
 		}
 		a.Scenarios = append(a.Scenarios, v)
 	}
@@ -53,21 +53,21 @@ func factsOf(in Input) []Fact {
 		cores = " (" + counted(p.Cores, "core") + ")"
 	}
 	facts := []Fact{
-		{"started", started},
-		{"took", unlessZero(p.Took.Round(time.Second))},
-		{"skerry", strings.TrimSpace(p.Version + " " + p.Commit)},
-		{"processor", p.Processor + cores},
-		{"kernel", p.Kernel},
-		{"links by", p.Backend},
-		{"congestion control", e.Topology.CongestionControl()},
-		{"seed", strconv.FormatUint(p.Seed, 10)},
-		{"clusters", clustersText(e.Topology)},
-		{"client", string(e.Topology.Client)},
-		{"service", string(e.Topology.Service)},
-		{"repetitions", strconv.Itoa(e.Repetitions)},
+		{Name: "started", Value: started},
+		{Name: "took", Value: unlessZero(p.Took.Round(time.Second))},
+		{Name: "skerry", Value: strings.TrimSpace(p.Version + " " + p.Commit)},
+		{Name: "processor", Value: p.Processor + cores},
+		{Name: "kernel", Value: p.Kernel},
+		{Name: "links by", Value: p.Backend},
+		{Name: "congestion control", Value: e.Topology.CongestionControl()},
+		{Name: "seed", Value: strconv.FormatUint(p.Seed, 10)},
+		{Name: "clusters", Value: clustersText(e.Topology)},
+		{Name: "client", Value: string(e.Topology.Client)},
+		{Name: "service", Value: string(e.Topology.Service)},
+		{Name: "repetitions", Value: strconv.Itoa(e.Repetitions)},
 	}
 	for _, f := range conditions() {
-		facts = append(facts, Fact{longName(f.name), strings.Join(levelsOf(f, in.Results), ", ")})
+		facts = append(facts, Fact{Name: longName(f.name), Value: strings.Join(levelsOf(f, in.Results), ", ")})
 	}
 	return slices.DeleteFunc(append(facts, p.Facts...), func(f Fact) bool { return f.Value == "" })
 }

@@ -14,7 +14,7 @@ import (
 func conditionHeader() []string {
 	return []string{
 		"cell", "scenario", "system", "workload", "size_bytes", "time_ms", "memory_bytes", "threads", "think_ms",
-		"rate_per_s", "arrivals", "connections",
+		"rate_per_s", "arrivals", "protocol", "connections",
 	}
 }
 
@@ -22,7 +22,7 @@ func conditionFields(c experiment.Cell) []string {
 	return []string{
 		c.ID(), c.Scenario.Name, c.System, c.Workload, strconv.FormatInt(int64(c.Size), 10), decimal(inMs(c.Time.Std())),
 		strconv.FormatInt(int64(c.Memory), 10), strconv.Itoa(c.Threads), decimal(inMs(c.Think.Std())),
-		decimal(float64(c.Rate)), c.Arrivals, c.Connection,
+		decimal(float64(c.Rate)), c.Arrivals, c.Speaks(), c.Connection,
 	}
 }
 

@@ -53,7 +53,7 @@ func conditions() []factor {
 		{"threads", func(c experiment.Cell) string { return strconv.Itoa(c.Threads) }},
 		{"think", func(c experiment.Cell) string { return unlessOpen(c, c.Think.String()) }},
 		{"ramp", func(c experiment.Cell) string { return unlessZero(c.Ramp) }},
-		{"protocol", func(c experiment.Cell) string { return c.Protocol }},
+		{"protocol", experiment.Cell.Speaks},
 		{"connection", func(c experiment.Cell) string { return c.Connection }},
 		{"rate", func(c experiment.Cell) string { return unlessClosed(c, c.Rate.String()) }},
 		{"arrivals", func(c experiment.Cell) string { return c.Arrivals }},

@@ -137,6 +137,7 @@ type condition struct {
 	MemoryBytes int64       `json:"memory_bytes,omitempty"`
 	Threads     int         `json:"threads"`
 	ThinkMs     float64     `json:"think_ms"`
+	Protocol    string      `json:"protocol"`
 	Connection  string      `json:"connection"`
 	Iterations  int         `json:"iterations"`
 	openLoop
@@ -202,7 +203,7 @@ func provenanceOf(in Input) provenance {
 		Backend: p.Backend, Congestion: in.Experiment.Topology.CongestionControl(),
 	}
 	for _, f := range p.Facts {
-		out.Facts = append(out.Facts, fact(f))
+		out.Facts = append(out.Facts, fact{f.Name, f.Value})
 	}
 	return out
 }
@@ -267,7 +268,7 @@ func conditionOf(c experiment.Cell) condition {
 	return condition{
 		Scenario: c.Scenario.Name, Unit: unitOf(c.Scenario), System: c.System, Workload: c.Workload,
 		SizeBytes: int64(c.Size), TimeMs: inMs(c.Time.Std()), MemoryBytes: int64(c.Memory),
-		Threads: c.Threads, ThinkMs: inMs(c.Think.Std()), Connection: c.Connection,
+		Threads: c.Threads, ThinkMs: inMs(c.Think.Std()), Protocol: c.Speaks(), Connection: c.Connection,
 		Iterations: c.Iterations, openLoop: openLoop{Rate: unlessClosed(c, c.Rate.String()), Arrivals: c.Arrivals, DurationMs: inMs(c.Duration.Std())},
 		Warmup: c.Warmup, TimeoutMs: inMs(c.Timeout.Std()),
 	}

@@ -46,8 +46,12 @@ type Provenance struct {
 	Facts []Fact
 }
 
-// Fact about where and when results came about.
-type Fact struct{ Name, Value string }
+// Fact about where and when results came about. One of this run alone differs
+// from run to run, and explains no difference between two.
+type Fact struct {
+	Name, Value string
+	OfRun       bool
+}
 
 // Result is what one cell amounts to.
 type Result struct {

@@ -61,7 +61,7 @@ func small() Input {
 }
 
 const smallTable = `small: response time in ms, median with its 95% interval over repetitions
-all cells: payload-echo, 1KB, think 0s, connection kept, iterations 100, warmup 0, timeout 30s, unit packet
+all cells: payload-echo, 1KB, think 0s, protocol http/1.1, connection kept, iterations 100, warmup 0, timeout 30s, unit packet
 
 scenario  system   threads  median ms  95% interval ms  p99 ms  first ms      errors   n
 edg10     direct   1            10.25   [10.20, 10.30]   12.00     30.00           0  99

@@ -128,7 +128,7 @@ func (r Record) facts() []report.Fact {
 		return nil
 	}
 	facts := []report.Fact{
-		{Name: "command", Value: strings.Join(r.Command, " ")},
+		{Name: "command", Value: strings.Join(r.Command, " "), OfRun: true},
 		{Name: "Go", Value: m.Go},
 		{Name: "virtual machine", Value: yesOrNo(m.Virtual)},
 		{Name: "governor", Value: m.Governor}, {Name: "turbo", Value: m.Turbo}, {Name: "SMT", Value: m.SMT},
@@ -137,15 +137,15 @@ func (r Record) facts() []report.Fact {
 	}
 	if last := r.course(); len(last.After) > 0 {
 		facts = append(facts,
-			report.Fact{Name: "CPU time stolen", Value: time.Duration(last.StealNs).String()},
-			report.Fact{Name: "queues", Value: queuesFact(last.Before, last.After)})
+			report.Fact{Name: "CPU time stolen", Value: time.Duration(last.StealNs).String(), OfRun: true},
+			report.Fact{Name: "queues", Value: queuesFact(last.Before, last.After), OfRun: true})
 	}
 	for _, s := range r.Resumed {
 		value := s.Began.Format(time.DateTime)
 		for _, p := range s.Changed {
 			value += ", with another " + p.Name
 		}
-		facts = append(facts, report.Fact{Name: "resumed", Value: value})
+		facts = append(facts, report.Fact{Name: "resumed", Value: value, OfRun: true})
 	}
 	for _, name := range slices.Sorted(maps.Keys(r.Sysctls)) {
 		value := r.Sysctls[name]

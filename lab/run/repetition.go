@@ -2,7 +2,6 @@ package run
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -194,7 +193,7 @@ func (r *runner) serve(cell experiment.Cell, dir string) (*host.Process, error) 
 	defer func() { _ = log.Close() }()
 	return r.lab.Start(host.Command{
 		Node: r.Experiment.Topology.Service, Name: "service", Dir: dir, Stdout: log, Stderr: log,
-		Args: []string{r.Agent, "serve", cell.Workload, "--protocol", cmp.Or(cell.Protocol, experiment.ProtocolHTTP1), "--listen", listen},
+		Args: []string{r.Agent, "serve", cell.Workload, "--protocol", cell.Speaks(), "--listen", listen},
 	})
 }
 

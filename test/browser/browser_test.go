@@ -25,6 +25,7 @@ import (
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
 
+	"skerry.dev/skerry/lab/measure"
 	"skerry.dev/skerry/lab/report"
 	"skerry.dev/skerry/lab/report/compare"
 	"skerry.dev/skerry/lab/report/reporttest"
@@ -53,7 +54,7 @@ func pages() map[string]func(io.Writer) error {
 		"report": func(w io.Writer) error { return report.HTML(w, a) },
 		"compare": func(w io.Writer) error {
 			sides := []compare.Side{{Name: "runs/before", Input: a}, {Name: "runs/after", Input: b}}
-			o := compare.Options{Alpha: 0.01, Margin: 0.05}
+			o := compare.Options{Rule: measure.Rule{Alpha: 0.01}, Margin: 0.05}
 			return compare.HTML(w, compare.Runs(sides[0], sides[1], o, rand.New(rand.NewPCG(1, 1))))
 		},
 	}

@@ -22,7 +22,9 @@ var areas = map[string]func(context.Context, *bench) error{
 	"links":   showLinks,
 	"truth":   showTruth,
 	"lab":     showLab,
-	"compare": showCompare,
+	"alike":   showAlike,
+	"planted": showPlanted,
+	"report":  showReport,
 	"load":    showLoad,
 	"proof":   showProof,
 }

@@ -24,9 +24,8 @@ type Side struct {
 
 // Options of a comparison.
 type Options struct {
-	// Alpha bounds the probability with which any difference is called between
-	// runs that do not differ.
-	Alpha float64
+	// Rule says when a difference is called.
+	measure.Rule
 	// Margin is how much slower a cell may become: 0.05 is 5 %.
 	Margin float64
 }
@@ -123,7 +122,7 @@ func (c *Comparison) judge(a []report.Result, b map[string]report.Result, rng *r
 			pairs, places = append(pairs, measure.Pair{A: a[i].Values, B: b[cell.ID].Values}), append(places, i)
 		}
 	}
-	for i, d := range measure.Compare(pairs, c.Alpha, rng) {
+	for i, d := range measure.Compare(pairs, c.Rule, rng) {
 		cell := &c.Cells[places[i]]
 		cell.Difference = d
 		cell.Past = d.Verdict == measure.Slower && d.Ratio.Value > 1+c.Margin
@@ -136,7 +135,7 @@ func (c Comparison) Regressed() []Cell {
 }
 
 // differing lists what is known of both runs and is not the same, and what is
-// known of one alone. When they ran and by which seed always differs.
+// known of one alone. What is of a run alone, such as its seed, always differs.
 func differing(a, b Side) []Differing {
 	ofA, ofB := facts(a), facts(b)
 	var all []Differing
@@ -155,6 +154,7 @@ func differing(a, b Side) []Differing {
 
 func facts(s Side) []report.Fact {
 	p := s.Provenance
+	lasting := slices.DeleteFunc(slices.Clone(p.Facts), func(f report.Fact) bool { return f.OfRun })
 	return append([]report.Fact{
 		{Name: "experiment", Value: s.Experiment.Name},
 		{Name: "skerry", Value: strings.TrimSpace(p.Version + " " + p.Commit)},
@@ -164,7 +164,7 @@ func facts(s Side) []report.Fact {
 		{Name: "links by", Value: p.Backend},
 		{Name: "congestion control", Value: s.Experiment.Topology.CongestionControl()},
 		{Name: "repetitions", Value: strconv.Itoa(s.Experiment.Repetitions)},
-	}, p.Facts...)
+	}, lasting...)
 }
 
 func valueOf(facts []report.Fact, name string) string {

@@ -17,7 +17,7 @@ import (
 	"skerry.dev/skerry/lab/report/reporttest"
 )
 
-func options() compare.Options { return compare.Options{Alpha: 0.01, Margin: 0.05} }
+func options() compare.Options { return compare.Options{Rule: measure.Rule{Alpha: 0.01}, Margin: 0.05} }
 
 // few is some cells of an imagined run: those of 1 KB over edg10, one of which
 // is rejected.
@@ -100,7 +100,9 @@ func TestTooFewRepetitionsSayHowManyAreNeeded(t *testing.T) {
 func TestWhatElseDiffersIsListed(t *testing.T) {
 	a, b := few("a", 1, 1), few("b", 1, 1)
 	b.Provenance.Kernel, b.Provenance.Seed = "Linux 6.13", 7
-	b.Provenance.Facts = []report.Fact{{Name: "CPU governor", Value: "powersave"}, {Name: "turbo", Value: "on"}}
+	b.Provenance.Facts = []report.Fact{
+		{Name: "CPU governor", Value: "powersave"}, {Name: "turbo", Value: "on"}, {Name: "command", Value: "skerry run", OfRun: true},
+	}
 	b.Experiment.Topology.Congestion = "bbr"
 	want := []compare.Differing{
 		{What: "kernel", A: "Linux 6.12.9-amd64", B: "Linux 6.13"},

@@ -6,6 +6,7 @@ import (
 	"html/template"
 	"io"
 	"strconv"
+	"time"
 
 	"skerry.dev/skerry/lab/measure"
 	"skerry.dev/skerry/lab/report"
@@ -33,6 +34,9 @@ type view struct {
 
 // Alphas is alpha in per cent.
 func (v view) Alphas() string { return percent(v.Alpha) }
+
+// Resolutions is the resolution as a time.
+func (v view) Resolutions() string { return time.Duration(v.Resolution).String() }
 
 // Margins is the margin in per cent.
 func (v view) Margins() string { return percent(v.Margin) }

@@ -60,14 +60,16 @@ func orUnknown(s string) string {
 }
 
 type document struct {
-	A         string      `json:"a"`
-	B         string      `json:"b"`
-	Alpha     float64     `json:"alpha"`
-	Margin    float64     `json:"margin"`
-	Differing []differs   `json:"differing,omitempty"`
-	Cells     []pairOfOne `json:"cells"`
-	OnlyA     []string    `json:"only_a,omitempty"`
-	OnlyB     []string    `json:"only_b,omitempty"`
+	A     string  `json:"a"`
+	B     string  `json:"b"`
+	Alpha float64 `json:"alpha"`
+	// ResolutionMs is what medians must differ by at least.
+	ResolutionMs float64     `json:"resolution_ms"`
+	Margin       float64     `json:"margin"`
+	Differing    []differs   `json:"differing,omitempty"`
+	Cells        []pairOfOne `json:"cells"`
+	OnlyA        []string    `json:"only_a,omitempty"`
+	OnlyB        []string    `json:"only_b,omitempty"`
 }
 
 type differs struct {
@@ -102,7 +104,7 @@ type figures struct {
 
 // JSON writes the comparison as one object, which mirrors the table.
 func JSON(w io.Writer, c Comparison) error {
-	out := document{A: c.A, B: c.B, Alpha: c.Alpha, Margin: c.Margin, Cells: []pairOfOne{}, OnlyA: c.OnlyA, OnlyB: c.OnlyB}
+	out := document{A: c.A, B: c.B, Alpha: c.Alpha, ResolutionMs: c.Resolution / 1e6, Margin: c.Margin, Cells: []pairOfOne{}, OnlyA: c.OnlyA, OnlyB: c.OnlyB}
 	for _, d := range c.Differing {
 		out.Differing = append(out.Differing, differs(d))
 	}
