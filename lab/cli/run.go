@@ -33,6 +33,10 @@ random, interleaved order, each repetition with fresh processes and connections,
 and takes the lab down again. It ends with a table on stdout and the path of the
 page. Needs root, for network namespaces. Ctrl-C keeps what is complete.
 
+The links of each repetition are proven. One over a link that was not as asked, or
+whose emulator fell behind, is tried again after all others, at most twice; then
+its cell is rejected. On a terminal running medians follow the run.
+
 With --resume DIR it goes on with the run in DIR that was interrupted, killed or
 has failed: with the experiment, the seed and the order recorded there, without
 the repetitions that are complete. Where all are, it prints the table. A FILE
