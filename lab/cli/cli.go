@@ -5,6 +5,7 @@ package cli
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -202,6 +203,13 @@ func checkBackend(name string) error {
 		return usageError{fmt.Errorf("no link back end %q", name), nearest.Hint(name, known)}
 	}
 	return nil
+}
+
+// printJSON prints a document for programs.
+func printJSON(cmd *cobra.Command, document any) error {
+	encoder := json.NewEncoder(cmd.OutOrStdout())
+	encoder.SetIndent("", "  ")
+	return encoder.Encode(document)
 }
 
 func isTerminal(f *os.File) bool {

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"text/tabwriter"
@@ -75,9 +74,7 @@ func probeSystems() []host.Finding {
 
 func printFindings(cmd *cobra.Command, findings []host.Finding, asJSON bool) error {
 	if asJSON {
-		encoder := json.NewEncoder(cmd.OutOrStdout())
-		encoder.SetIndent("", "  ")
-		return encoder.Encode(findings)
+		return printJSON(cmd, findings)
 	}
 	w := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
 	for _, f := range findings {

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -86,9 +85,7 @@ func (c *commands) ps() *cobra.Command {
 				return err
 			}
 			if asJSON {
-				encoder := json.NewEncoder(cmd.OutOrStdout())
-				encoder.SetIndent("", "  ")
-				return encoder.Encode(rows)
+				return printJSON(cmd, rows)
 			}
 			return printLabs(cmd, rows)
 		},

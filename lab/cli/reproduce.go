@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io/fs"
 	"math"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
@@ -19,7 +18,6 @@ import (
 	"skerry.dev/skerry/internal/nearest"
 	"skerry.dev/skerry/internal/quantity"
 	"skerry.dev/skerry/lab/experiment"
-	"skerry.dev/skerry/lab/impair/emulator"
 	"skerry.dev/skerry/lab/measure"
 	"skerry.dev/skerry/lab/report"
 	"skerry.dev/skerry/lab/run"
@@ -72,10 +70,7 @@ experiment could run; 2 wrong usage.`,
 	}
 	cmd.Flags().Var(&f.budget, "budget", "time for all experiments together (default: as the files say)")
 	cmd.Flags().StringVar(&f.experiments, "experiments", "", "folder of experiment files (default: those built in)")
-	cmd.Flags().StringVarP(&f.out, "out", "o", "", "run directory; of several experiments, the folder of theirs")
-	cmd.Flags().StringVar(&f.systems, "systems", "", "folder of system plug-ins (default: those built in)")
-	cmd.Flags().StringVar(&f.backend, "links", emulator.Auto, "link back end: auto, netem or userspace")
-	cmd.Flags().BoolVar(&f.json, "json", false, "print events, one JSON object a line, results among them")
+	f.add(cmd, "run directory; of several experiments, the folder of theirs", "results among them")
 	return cmd
 }
 
@@ -280,9 +275,6 @@ func (c *commands) reproduceOne(cmd *cobra.Command, s source, f runFlags) error 
 	options, err := c.prepare(cmd, s, f)
 	if err != nil {
 		return err
-	}
-	if options.Seed = s.Seed; options.Seed == 0 {
-		options.Seed = rand.Uint64()
 	}
 	if err := kept(run.Run(cmd.Context(), options), f.out); err != nil {
 		return err

@@ -17,10 +17,18 @@ import (
 	"skerry.dev/skerry/lab/run"
 )
 
-// runFlags are the flags of run.
+// runFlags are the flags of run, and but for resume of reproduce.
 type runFlags struct {
 	out, systems, backend, resume string
 	json                          bool
+}
+
+// add defines them, with what --out and --json say of the command.
+func (f *runFlags) add(cmd *cobra.Command, out, json string) {
+	cmd.Flags().StringVarP(&f.out, "out", "o", "", out)
+	cmd.Flags().StringVar(&f.systems, "systems", "", "folder of system plug-ins (default: those built in)")
+	cmd.Flags().StringVar(&f.backend, "links", emulator.Auto, "link back end: auto, netem or userspace")
+	cmd.Flags().BoolVar(&f.json, "json", false, "print events, one JSON object a line, "+json)
 }
 
 func (c *commands) run() *cobra.Command {
@@ -59,10 +67,7 @@ file or usage.`,
 		},
 	}
 	cmd.Flags().StringVar(&f.resume, "resume", "", "go on with the run in this directory")
-	cmd.Flags().StringVarP(&f.out, "out", "o", "", "run directory (default: runs/NAME-DATE-TIME)")
-	cmd.Flags().StringVar(&f.systems, "systems", "", "folder of system plug-ins (default: those built in)")
-	cmd.Flags().StringVar(&f.backend, "links", emulator.Auto, "link back end: auto, netem or userspace")
-	cmd.Flags().BoolVar(&f.json, "json", false, "print events, one JSON object a line, the result last")
+	f.add(cmd, "run directory (default: runs/NAME-DATE-TIME)", "the result last")
 	return cmd
 }
 
@@ -80,9 +85,6 @@ func (c *commands) runFile(cmd *cobra.Command, file string, f runFlags) error {
 	options, err := c.prepare(cmd, s, f)
 	if err != nil {
 		return err
-	}
-	if options.Seed = s.Seed; options.Seed == 0 {
-		options.Seed = rand.Uint64()
 	}
 	return c.finish(cmd, run.Run(cmd.Context(), options), f)
 }
@@ -164,8 +166,8 @@ func sameBackend(asked, recorded string) (string, error) {
 	return recorded, nil
 }
 
-// prepare looks whether the experiment can run here, and makes its options but
-// for the seed.
+// prepare looks whether the experiment can run here, and makes its options. The
+// seed is drawn where the file has none.
 func (c *commands) prepare(cmd *cobra.Command, s source, f runFlags) (run.Options, error) {
 	path, err := agent()
 	if err != nil {
@@ -184,9 +186,13 @@ func (c *commands) prepare(cmd *cobra.Command, s source, f runFlags) (run.Option
 			progress.Note(fmt.Sprintf("not run: %s: %s", cell, why))
 		}
 	}
+	seed := s.Seed
+	for seed == 0 {
+		seed = rand.Uint64()
+	}
 	return run.Options{
 		Experiment: s.Experiment, Plugins: s.plugins, Digests: s.digests, NotRunnable: lacks, Agent: path, Backend: f.backend,
-		Dir: f.out, LabName: fmt.Sprintf("run-%d", os.Getpid()),
+		Dir: f.out, Seed: seed, LabName: fmt.Sprintf("run-%d", os.Getpid()),
 		Version: c.env.Version, Command: slices.Concat([]string{"skerry"}, c.env.Args),
 		Progress: progress, Now: c.now,
 	}, nil

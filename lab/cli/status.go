@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -48,9 +47,7 @@ State: running, complete, or stopped (interrupted, killed or failed; 'skerry run
 				return err
 			}
 			if asJSON {
-				encoder := json.NewEncoder(cmd.OutOrStdout())
-				encoder.SetIndent("", "  ")
-				return encoder.Encode(status)
+				return printJSON(cmd, status)
 			}
 			return printStatus(cmd.OutOrStdout(), status)
 		},

@@ -161,10 +161,14 @@ type Turn struct {
 // turns are all repetitions of all cells that can run, in the order of the run's seed.
 func (r *runner) turns() []Turn {
 	cells := r.Experiment.Cells()
+	runnable := make([]bool, len(cells))
+	for i, cell := range cells {
+		runnable[i] = r.NotRunnable[cell.ID()] == ""
+	}
 	var turns []Turn
 	for _, slot := range experiment.Order(r.Seed, len(cells), r.Experiment.Repetitions) {
-		if cell := cells[slot.Cell]; r.NotRunnable[cell.ID()] == "" {
-			turns = append(turns, Turn{Cell: cell, Repetition: slot.Repetition})
+		if runnable[slot.Cell] {
+			turns = append(turns, Turn{Cell: cells[slot.Cell], Repetition: slot.Repetition})
 		}
 	}
 	return turns

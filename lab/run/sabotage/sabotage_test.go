@@ -1,8 +1,6 @@
-// Package proof_test runs an experiment whose links are altered behind its back.
-package proof_test
+package sabotage_test
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -10,18 +8,16 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"skerry.dev/skerry/internal/programs"
 	"skerry.dev/skerry/internal/quantity"
 	"skerry.dev/skerry/lab/experiment"
-	"skerry.dev/skerry/lab/host"
 	"skerry.dev/skerry/lab/impair"
 	"skerry.dev/skerry/lab/impair/emulator"
-	"skerry.dev/skerry/lab/measure"
 	"skerry.dev/skerry/lab/run"
+	"skerry.dev/skerry/lab/run/sabotage"
 	"skerry.dev/skerry/lab/system"
 	"skerry.dev/skerry/lab/topology"
 	"skerry.dev/skerry/systems"
@@ -73,88 +69,6 @@ func options(t *testing.T, dir string, progress run.Progress) run.Options {
 	}
 }
 
-// saboteur is the Progress of a run, and alters its links during every try of
-// repetition 1 while it is on.
-type saboteur struct {
-	t   *testing.T
-	lab string
-
-	mu sync.Mutex
-	// armed from the beginning of a try of repetition 1 until it was altered.
-	armed bool
-	notes []string
-}
-
-func (s *saboteur) Turn(_, _ int, turn run.Turn, _ time.Duration) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.armed = turn.Repetition == 1
-}
-
-func (s *saboteur) Done(run.Turn, *measure.Gathered) {}
-
-func (s *saboteur) Note(text string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.notes = append(s.notes, text)
-}
-
-func (s *saboteur) Ended() {}
-
-func (s *saboteur) isArmed() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.armed
-}
-
-func (s *saboteur) disarm() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.armed = false
-}
-
-// start works until ctx ends: delays of 2 ms in place of 1 ms, once in each try.
-func (s *saboteur) start(ctx context.Context) (wait func()) {
-	var done sync.WaitGroup
-	done.Go(func() {
-		begun := false // the counters of the try before are gone
-		for ctx.Err() == nil {
-			time.Sleep(10 * time.Millisecond)
-			lab, err := host.Open(s.lab)
-			if err != nil || !s.isArmed() {
-				continue
-			}
-			links := emulator.Dial(filepath.Join(lab.Dir(), "links.sock"))
-			status, err := links.Status(ctx)
-			if err != nil {
-				continue
-			}
-			switch n := status.Counters["c2>c1"].Packets; {
-			case n < altered:
-				begun = true
-			case begun:
-				begun = false
-				s.disarm()
-				if err := links.Set(ctx, directions()); err != nil && ctx.Err() == nil {
-					s.t.Error(err)
-				}
-			}
-		}
-	})
-	return done.Wait
-}
-
-func directions() []impair.Direction {
-	var all []impair.Direction
-	for _, d := range []struct{ in, out string }{{"c1", "c2"}, {"c2", "c1"}} {
-		all = append(all, impair.Direction{
-			Name: d.in + ">" + d.out, Match: impair.Match{In: d.in, Out: d.out}, Unit: impair.UnitPacket,
-			Impairment: link(2 * time.Millisecond),
-		})
-	}
-	return all
-}
-
 // read is what a try left; the error is that of the file.
 func read(dir, name string) (run.Repetition, error) {
 	var r run.Repetition
@@ -175,15 +89,11 @@ func read(dir, name string) (run.Repetition, error) {
 // makes the rest.
 func TestAlteredLink(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "run")
-	s := &saboteur{t: t}
+	doubledDelay := link(2 * time.Millisecond)
+	s := &sabotage.Saboteur{Altered: &doubledDelay, After: altered, Of: func(turn run.Turn) bool { return turn.Repetition == 1 }}
 	o := options(t, dir, s)
-	s.lab = o.LabName
-	ctx, stop := context.WithCancel(t.Context())
-	wait := s.start(ctx)
-	err := run.Run(t.Context(), o)
-	stop()
-	wait()
-	if err != nil {
+	s.Lab = o.LabName
+	if err := s.Run(t.Context(), o); err != nil {
 		t.Fatal(err)
 	}
 	for try := 1; try <= tries; try++ {
@@ -199,8 +109,8 @@ func TestAlteredLink(t *testing.T) {
 	if _, err := read(dir, "1"); err == nil {
 		t.Error("the altered repetition counts")
 	}
-	if len(s.notes) < tries || !strings.HasPrefix(s.notes[0], "rejected: ") || strings.Contains(s.notes[0], "\n") {
-		t.Errorf("the user was told %q", s.notes)
+	if notes := s.Notes(); len(notes) < tries || !strings.HasPrefix(notes[0], "rejected: ") || strings.Contains(notes[0], "\n") {
+		t.Errorf("the user was told %q", notes)
 	}
 	holds(t, dir, "2")
 	status, err := run.Look(dir)
@@ -222,7 +132,7 @@ func TestAlteredLink(t *testing.T) {
 	if err := run.Resume(t.Context(), o); err != nil {
 		t.Fatal(err)
 	}
-	if r := holds(t, dir, "1"); r.Try != tries && len(s.notes) == tries {
+	if r := holds(t, dir, "1"); r.Try != tries && len(s.Notes()) == tries {
 		t.Errorf("the resumed repetition counts by try %d, want %d", r.Try, tries)
 	}
 	for _, name := range []string{"1.rejected-1", "1.rejected-2"} {
