@@ -51,8 +51,8 @@ func showLoad(ctx context.Context, b *bench) error {
 type speed struct{ median, perSecond float64 }
 
 // besideWrk drives hello-world as fast as it goes. The machine drifts by more
-// than the two differ, so each turn of one is compared with the next of the
-// other, and figures are medians of these.
+// than the two differ, so each turn of the load is compared with the mean of
+// wrk's before and after it, and figures are medians of these.
 func (b *bench) besideWrk(ctx context.Context, s *session) (err error) {
 	server, err := s.serve(ctx, servicePort, on(serverCore, s.agent, "serve", workload.HelloWorld, "--listen", "0.0.0.0:"+servicePort)...)
 	if err != nil {
@@ -62,20 +62,25 @@ func (b *bench) besideWrk(ctx context.Context, s *session) (err error) {
 		_, stopErr := server.Stop(0)
 		err = errors.Join(err, stopErr)
 	}()
-	const rounds, turn = 10, time.Second
+	const rounds, turn = 20, time.Second
 	for _, connections := range []int{1, 2, 8, 32} {
 		var over, share []float64
+		before, err := s.wrk(ctx, connections, turn)
+		if err != nil {
+			return err
+		}
 		for range rounds {
-			theirs, err := s.wrk(ctx, connections, turn)
+			ours, err := s.closed(ctx, connections, int(before.perSecond*turn.Seconds()))
 			if err != nil {
 				return err
 			}
-			ours, err := s.closed(ctx, connections, int(theirs.perSecond*turn.Seconds()))
+			after, err := s.wrk(ctx, connections, turn)
 			if err != nil {
 				return err
 			}
-			over = append(over, ours.median-theirs.median)
-			share = append(share, ours.perSecond/theirs.perSecond)
+			over = append(over, ours.median-(before.median+after.median)/2)
+			share = append(share, 2*ours.perSecond/(before.perSecond+after.perSecond))
+			before = after
 		}
 		const bound, least = float64(15 * time.Microsecond), 0.5
 		plural := "s"
@@ -199,43 +204,36 @@ func (b *bench) besideVegeta(ctx context.Context, s *session) (err error) {
 
 // agree holds p50 and p99 of each turn within 5 % or 100 us of the turn of
 // vegeta before it: figures are medians of the differences, for a hiccup of the
-// machine is in one turn alone. The load counts from when a request was due, and
-// vegeta from when it sent: the same from the load's sends says what of a
-// difference is that.
+// machine is in one turn alone. Each counts as it does for its users: the load
+// from when a request was due, vegeta from when one of its workers took it up.
 func (b *bench) agree(ctx context.Context, s *session, a attack, rtt time.Duration) error {
 	const rounds = 16
 	levels := []float64{0.5, 0.99}
-	var fromDue, fromSent, theirs [2][]float64 // by level
+	var over, theirs [2][]float64 // by level
 	for range rounds {
 		other, err := s.vegeta(ctx, a)
 		if err != nil {
 			return err
 		}
-		due, sent, err := s.open(ctx, a)
+		ours, err := s.open(ctx, a)
 		if err != nil {
 			return err
 		}
 		for i, p := range levels {
 			v := measure.Sort(other).Quantile(p)
 			theirs[i] = append(theirs[i], v)
-			fromDue[i] = append(fromDue[i], measure.Sort(due).Quantile(p)-v)
-			fromSent[i] = append(fromSent[i], measure.Sort(sent).Quantile(p)-v)
+			over[i] = append(over[i], measure.Sort(ours).Quantile(p)-v)
 		}
 	}
 	for i, p := range levels {
 		want := measure.Sort(theirs[i]).Median()
 		bound := max(0.05*want, float64(100*time.Microsecond))
-		for _, from := range []struct {
-			what string
-			over []float64
-		}{{"due", fromDue[i]}, {"sent", fromSent[i]}} {
-			e := medianOf(from.over)
-			b.print(line{
-				what: fmt.Sprintf("open loop at 50 %% load, RTT %s, %d turns: p%.0f from %s less vegeta's", rtt, rounds, p*100, from.what),
-				seen: e.micro(), bound: fmt.Sprintf("within %.0f us", bound/1e3), floor: fmt.Sprintf("vegeta %.0f us", want/1e3),
-				pass: math.Abs(e.value) <= bound, command: loadCommand,
-			})
-		}
+		e := medianOf(over[i])
+		b.print(line{
+			what: fmt.Sprintf("open loop at 50 %% load, RTT %s, %d turns: p%.0f less vegeta's", rtt, rounds, p*100),
+			seen: e.micro(), bound: fmt.Sprintf("within %.0f us", bound/1e3), floor: fmt.Sprintf("vegeta %.0f us", want/1e3),
+			pass: math.Abs(e.value) <= bound, command: loadCommand,
+		})
 	}
 	return nil
 }
@@ -248,18 +246,16 @@ type attack struct {
 	connections   int
 }
 
-// open drives the load and returns response times in ns, from when requests were
-// due and from when they were sent.
-func (s *session) open(ctx context.Context, a attack) (due, sent []float64, err error) {
+// open drives the load and returns response times in ns.
+func (s *session) open(ctx context.Context, a attack) (times []float64, err error) {
 	rows, err := s.drive(ctx, load.Spec{
 		Target: serviceHost + ":" + a.port, Workload: workload.Burn, Time: quantity.Duration(a.burn), Threads: a.connections,
 		OpenLoop: load.OpenLoop{Rate: quantity.Frequency(a.rate), Duration: quantity.Duration(a.lasts)},
 	})
 	for _, r := range rows {
-		due = append(due, float64(r.ResponseNs()))
-		sent = append(sent, float64(r.LastByteNs-r.SentNs))
+		times = append(times, float64(r.ResponseNs()))
 	}
-	return due, sent, err
+	return times, err
 }
 
 // vegeta drives the same and returns its latencies in ns.
