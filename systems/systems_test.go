@@ -3,12 +3,17 @@ package systems_test
 import (
 	"crypto/x509"
 	"encoding/pem"
+	"errors"
+	"fmt"
 	"io/fs"
+	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 
+	"skerry.dev/skerry/internal/gobuild"
 	"skerry.dev/skerry/lab/system"
 	"skerry.dev/skerry/lab/topology"
 	"skerry.dev/skerry/systems"
@@ -20,22 +25,102 @@ func TestEveryFolderIsASystem(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, f := range folders {
-		if _, err := system.Load(systems.FS, f.Name()); err != nil {
+		if _, err := system.LoadPlugin(systems.FS, f.Name()); err != nil {
 			t.Error(err)
 		}
 	}
 }
 
-// TestHAProxy makes the gateways' certificates and has HAProxy read its files.
-func TestHAProxy(t *testing.T) {
-	p, err := system.Load(systems.FS, "haproxy-mtls")
+// The addresses that an underlay gives are of no network of the lab, whatever the
+// number of clusters and nodes, and two underlays share none.
+func TestUnderlayAddresses(t *testing.T) {
+	most := &topology.Topology{}
+	for i := range 32 {
+		c := topology.Cluster{Name: fmt.Sprintf("c%d", i+1)}
+		for j := range 6 {
+			c.Nodes = append(c.Nodes, fmt.Sprintf("n%d", j+1))
+		}
+		most.Clusters = append(most.Clusters, c)
+	}
+	most.Client = "c1/n1"
+	if problems := len(most.Check()); problems != 1 { // it names no service yet
+		t.Fatalf("the topology has %d problems: %v", problems, most.Check())
+	}
+	seen := map[string]string{}
+	for _, underlay := range []string{"nebula", "wireguard"} {
+		s, err := system.Load(systems.FS, underlay+"+direct")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, n := range most.Nodes() {
+			most.Service = n.Ref()
+			v, err := system.ValuesFor(most, "/dir", 8080)
+			if err != nil {
+				t.Fatal(err)
+			}
+			address, err := s.Address(v)
+			if err != nil {
+				t.Fatal(err)
+			}
+			inner := netip.MustParseAddrPort(address).Addr()
+			if other := seen[inner.String()]; other != "" {
+				t.Errorf("%s of %s is that of %s too", inner, underlay, other)
+			}
+			seen[inner.String()] = underlay + " at " + n.String()
+			for _, m := range most.Nodes() {
+				if m.Data.Masked().Contains(inner) || m.Mgmt.Masked().Contains(inner) {
+					t.Errorf("%s, which %s gives %s, is in the network of %s", inner, underlay, n, m)
+				}
+			}
+		}
+	}
+}
+
+// TestNebula makes the certificates of every node. The CA's key is not kept, and
+// no node's is for others to read.
+func TestNebula(t *testing.T) {
+	s, err := system.Load(systems.FS, "nebula+direct")
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, lack := range p.Missing() {
+	for _, lack := range s.Missing() {
 		t.Skip(lack)
 	}
+	if err := s.Build(t.Context(), gobuild.Path); err != nil {
+		t.Skip(err)
+	}
 	dir := t.TempDir()
+	for name, text := range rendered(t, "nebula", dir) {
+		path := filepath.Join(dir, name)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	programs, err := s.Programs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", filepath.Dir(programs["nebula-cert"])+":"+os.Getenv("PATH"))
+	run(t, dir, "sh", "certificates.sh")
+	if _, err := os.Stat(filepath.Join(dir, "ca")); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the folder of the CA's key is there: %v", err)
+	}
+	for _, host := range []string{"c1-n", "c2-n"} {
+		run(t, dir, "nebula-cert", "verify", "-ca", "ca.crt", "-crt", host+"/node.crt")
+		if info, err := os.Stat(filepath.Join(dir, host, "node.key")); err != nil || info.Mode().Perm() != 0o600 {
+			t.Errorf("the key of %s may be read by others: %v", host, err)
+		}
+		run(t, dir, programs["nebula"], "-test", "-config", host+"/config.yml")
+	}
+}
+
+// rendered are the files of a system for two clusters of a node each.
+func rendered(t *testing.T, name, dir string) map[string]string {
+	t.Helper()
+	p, err := system.LoadPlugin(systems.FS, name)
+	if err != nil {
+		t.Fatal(err)
+	}
 	v, err := system.ValuesFor(&topology.Topology{
 		Clusters: []topology.Cluster{{Name: "c1", Nodes: []string{"n"}}, {Name: "c2", Nodes: []string{"n"}}},
 		Service:  "c1/n", Client: "c2/n",
@@ -47,7 +132,20 @@ func TestHAProxy(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, text := range files {
+	return files
+}
+
+// TestHAProxy makes the gateways' certificates and has HAProxy read its files.
+func TestHAProxy(t *testing.T) {
+	p, err := system.LoadPlugin(systems.FS, "haproxy-mtls")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, lack := range p.Missing() {
+		t.Skip(lack)
+	}
+	dir := t.TempDir()
+	for name, text := range rendered(t, "haproxy-mtls", dir) {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -64,6 +162,48 @@ func TestHAProxy(t *testing.T) {
 			t.Errorf("the key of %s may be read by others: %v, %v", name, info.Mode(), err)
 		}
 		run(t, dir, "haproxy", "-c", "-f", name+".cfg")
+	}
+}
+
+// TestIngress holds which nodes the two forms of the ingress pass requests to, and
+// has HAProxy read their file.
+func TestIngress(t *testing.T) {
+	lab := &topology.Topology{
+		Clusters: []topology.Cluster{{Name: "c1", Nodes: []string{"head", "w1", "w2"}}, {Name: "users", Nodes: []string{"tester"}}},
+		Service:  "c1/w1", Replicas: []topology.Ref{"c1/w2", "c1/head"}, Client: "users/tester",
+	}
+	for name, want := range map[string]string{
+		"ingress":      "service 10.1.0.2:8080, c1-w2 10.1.0.3:8080",
+		"ingress-head": "service 10.1.0.2:8080, c1-w2 10.1.0.3:8080, c1-head 10.1.0.1:8080",
+	} {
+		p, err := system.LoadPlugin(systems.FS, name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		v, err := system.ValuesFor(lab, t.TempDir(), 8080)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files, err := p.Render(v)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var servers []string
+		for line := range strings.Lines(files["haproxy.cfg"]) {
+			if server, ok := strings.CutPrefix(strings.TrimSpace(line), "server "); ok {
+				servers = append(servers, server)
+			}
+		}
+		if got := strings.Join(servers, ", "); got != want {
+			t.Errorf("%s passes requests to %s, want %s", name, got, want)
+		}
+		if p.Missing() != nil {
+			continue
+		}
+		if err := os.WriteFile(filepath.Join(v.Dir, "haproxy.cfg"), []byte(files["haproxy.cfg"]), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		run(t, v.Dir, "haproxy", "-c", "-f", "haproxy.cfg")
 	}
 }
 

@@ -102,9 +102,9 @@ Begin with:  skerry run experiments/quickstart.yaml`,
 			root.AddCommand(v)
 		}
 	}
-	add("experiment", c.run(), c.status(), c.validate(), c.plan(), c.report(), c.compare(), c.export(), c.systems(), c.doctor())
+	add("experiment", c.run(), c.status(), c.validate(), c.plan(), c.report(), c.compare(), c.export(), c.importSamples(), c.systems(), c.doctor())
 	add("experiment", c.reproduce())
-	add("lab", c.up(), c.ps(), c.exec(), c.shell(), c.link(), c.down())
+	add("lab", c.up(), c.ps(), c.exec(), c.shell(), c.link(), c.fault(), c.capture(), c.down())
 	root.AddCommand(c.gen())
 	return root
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"skerry.dev/skerry/internal/gobuild"
 	"skerry.dev/skerry/internal/programs"
 )
 
@@ -30,6 +31,10 @@ func TestScripts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		t.Fatal(err)
+	}
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata",
 		Setup: func(e *testscript.Env) error {
@@ -38,6 +43,7 @@ func TestScripts(t *testing.T) {
 			e.Setenv("LAB", lab)
 			e.Setenv("OTHER", lab+"-other")
 			e.Setenv("BIN", bin)
+			e.Setenv("XDG_CACHE_HOME", cache) // with the programs that are built
 			e.Setenv("PATH", bin+string(os.PathListSeparator)+e.Getenv("PATH"))
 			e.Defer(func() {
 				for _, name := range []string{lab, lab + "-other"} {
@@ -48,6 +54,10 @@ func TestScripts(t *testing.T) {
 			return os.WriteFile(filepath.Join(e.WorkDir, "small.yaml"), small, 0o644)
 		},
 		Condition: func(name string) (bool, error) {
+			if program, ok := strings.CutPrefix(name, "built:"); ok {
+				_, err := gobuild.Path(t.Context(), program)
+				return err == nil, nil
+			}
 			switch name {
 			case "root":
 				return os.Geteuid() == 0, nil

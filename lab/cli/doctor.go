@@ -60,7 +60,7 @@ func probeSystems() []host.Finding {
 	var findings []host.Finding
 	for _, name := range names {
 		f := host.Finding{What: "system " + name, Here: true, Detail: "needs nothing that is not here"}
-		p, err := system.Load(systems.FS, name)
+		p, err := system.LoadPlugin(systems.FS, name)
 		if err == nil {
 			err = errors.Join(p.Missing()...)
 		}

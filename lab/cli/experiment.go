@@ -2,6 +2,7 @@ package cli
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -14,19 +15,23 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"skerry.dev/skerry/internal/gobuild"
 	"skerry.dev/skerry/lab/experiment"
-	"skerry.dev/skerry/lab/run"
+	"skerry.dev/skerry/lab/impair/trace"
 	"skerry.dev/skerry/lab/system"
+	"skerry.dev/skerry/lab/topology"
 )
 
 // fileMax bounds an experiment file.
 const fileMax = 1 << 20
 
-// source is an experiment file with the plug-ins that it names.
+// source is an experiment file with the stacks of plug-ins that it names.
 type source struct {
 	*experiment.Experiment
-	plugins map[string]*system.Plugin
+	stacks  map[string]*system.Stack
 	digests map[string]string
+	// paths are the nodes that a request visits, by system.
+	paths map[string][]topology.Ref
 }
 
 // read reads an experiment file, checks it, and renders every system dry. All
@@ -51,7 +56,9 @@ func parse(file string, data []byte, systemsDir string) (source, error) {
 	}
 	e, err := experiment.Read(file, data)
 	if err == nil {
-		err = e.CheckSystems(names)
+		err = errors.Join(e.CheckSystems(names), e.ResolveTraces(func(name string) (string, error) {
+			return findTrace(filepath.Dir(file), name)
+		}))
 	}
 	if err != nil {
 		return source{}, usageError{error: err}
@@ -59,8 +66,25 @@ func parse(file string, data []byte, systemsDir string) (source, error) {
 	return load(tree, e)
 }
 
+// findTrace names the trace of an experiment by its absolute path, unless it is
+// built in, once it could be read.
+func findTrace(folder, name string) (string, error) {
+	if trace.Known(name) {
+		return name, nil
+	}
+	path := name
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(folder, path)
+	}
+	path, err := filepath.Abs(path)
+	if err == nil {
+		_, err = trace.Open(path)
+	}
+	return path, err
+}
+
 // withPlugins is an experiment that was read and checked before, with the
-// plug-ins that it names.
+// stacks of plug-ins that it names.
 func withPlugins(e *experiment.Experiment, systemsDir string) (source, error) {
 	tree, err := systemTree(systemsDir)
 	if err != nil {
@@ -70,24 +94,29 @@ func withPlugins(e *experiment.Experiment, systemsDir string) (source, error) {
 }
 
 func load(tree fs.FS, e *experiment.Experiment) (s source, err error) {
-	s = source{Experiment: e, plugins: map[string]*system.Plugin{}, digests: map[string]string{}}
+	s = source{Experiment: e, stacks: map[string]*system.Stack{}, digests: map[string]string{}, paths: map[string][]topology.Ref{}}
 	for _, name := range e.Systems {
-		if s.plugins[name], err = system.Load(tree, name); err != nil {
+		stack, err := system.Load(tree, name)
+		if err != nil {
 			return source{}, usageError{error: err}
 		}
 		values, err := system.ValuesFor(&e.Topology, "/dir", 1)
 		if err == nil {
-			_, err = s.plugins[name].Render(values)
+			err = stack.Render(values)
 		}
 		if err == nil {
-			err = s.plugins[name].Check(e.Load)
+			err = stack.Check(e.Load)
 		}
 		if err == nil {
-			s.digests[name], err = run.Digest(tree, s.plugins[name])
+			s.digests[name], err = stack.Digest()
 		}
 		if err != nil {
 			return source{}, usageError{error: err}
 		}
+		s.stacks[name], s.paths[name] = stack, stack.Path(values)
+	}
+	if err := checkTools(e); err != nil {
+		return source{}, usageError{error: err}
 	}
 	return s, nil
 }
@@ -117,9 +146,19 @@ func readBounded(file string) ([]byte, error) {
 func (s source) missing() error {
 	var problems []error
 	for _, name := range s.Systems {
-		problems = append(problems, s.plugins[name].Missing()...)
+		problems = append(problems, s.stacks[name].Missing()...)
 	}
 	return errors.Join(problems...)
+}
+
+// build has the programs built that the systems need from Go modules.
+func (s source) build(ctx context.Context, tell func(line string)) error {
+	for _, name := range s.Systems {
+		if err := s.stacks[name].Build(ctx, gobuild.Builder{Tell: tell}.Path); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func systemsFlag(cmd *cobra.Command) *string {
@@ -165,19 +204,15 @@ func (s source) printPlan(cmd *cobra.Command) error {
 	_, _ = fmt.Fprintln(w, "CELL\tID\tESTIMATE\tBUSY CORES\tHOPS")
 	var total time.Duration
 	for _, cell := range cells {
-		plugin := s.plugins[cell.System]
-		values, err := system.ValuesFor(&s.Topology, "/dir", 1)
-		if err != nil {
-			return err
-		}
-		budget := cell.CoreBudget(plugin.Need())
+		path := s.paths[cell.System]
+		budget := cell.CoreBudget(s.stacks[cell.System].Need(len(s.Topology.Nodes())))
 		cores := fmt.Sprint(budget.Total().BusyLoops)
 		if err := budget.NotRunnable(runtime.NumCPU()); err != nil {
 			cores = err.Error()
 		}
-		estimate := s.Estimate(cell)
+		estimate := s.Estimate(cell, path...)
 		total += estimate * time.Duration(s.Repetitions)
-		hops := cell.Scenario.HopMap(plugin.Path(values))
+		hops := cell.Scenario.HopMap(path)
 		_, _ = fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", cell, cell.ID(), estimate.Round(time.Millisecond), cores, hops)
 	}
 	if err := w.Flush(); err != nil {
@@ -206,13 +241,15 @@ func (c *commands) systems() *cobra.Command {
 		w := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
 		_, _ = fmt.Fprintln(w, "SYSTEM\tKIND\tNEEDS\tHERE\tSUMMARY")
 		for _, name := range names {
-			p, err := system.Load(tree, name)
+			p, err := system.LoadPlugin(tree, name)
 			if err != nil {
 				return err
 			}
 			needs, here := make([]string, len(p.Needs)), "yes"
 			for i, n := range p.Needs {
-				needs[i] = n.Program
+				if needs[i] = n.Program; n.Module {
+					needs[i] += " (module)"
+				}
 			}
 			if missing := p.Missing(); len(missing) > 0 {
 				here = "no: " + hint(missing[0])
@@ -242,7 +279,7 @@ func (s source) notRunnable(cores int) (map[string]string, error) {
 	lacks, all := map[string]string{}, s.Cells()
 	var first error
 	for _, cell := range all {
-		budget := cell.CoreBudget(s.plugins[cell.System].Need())
+		budget := cell.CoreBudget(s.stacks[cell.System].Need(len(s.Topology.Nodes())))
 		if err := budget.NotRunnable(cores); err != nil {
 			lacks[cell.ID()] = err.Error()
 			first = cmp.Or(first, fmt.Errorf("cell %s: %w", cell, err))

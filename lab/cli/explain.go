@@ -11,6 +11,9 @@ import (
 	"golang.org/x/sys/unix"
 
 	"skerry.dev/skerry/internal/cgroup"
+	"skerry.dev/skerry/internal/gobuild"
+	"skerry.dev/skerry/lab/adapter"
+	"skerry.dev/skerry/lab/adapter/program"
 	"skerry.dev/skerry/lab/experiment"
 	"skerry.dev/skerry/lab/host"
 	"skerry.dev/skerry/lab/run"
@@ -20,24 +23,18 @@ import (
 // hint is the remedy of an error, "" where there is none: the error's own, else
 // the first that applies.
 func hint(err error) string {
-	if usage, ok := errors.AsType[usageError](err); ok && usage.remedy != "" {
-		return usage.remedy
-	}
-	if said, ok := errors.AsType[*run.AgentError](err); ok && said.Hint != "" {
-		return said.Hint
-	}
-	if interrupted, ok := errors.AsType[interruptedError](err); ok {
-		return "'skerry report " + interrupted.dir + "' shows those, 'skerry run --resume " + interrupted.dir + "' goes on"
+	if own := ownHint(err); own != "" {
+		return own
 	}
 	switch packages, name := missing(err); {
 	case len(packages) > 0:
 		return fmt.Sprintf("apt-get install %s, or leave the system %s out", strings.Join(packages, " "), name)
+	case errors.Is(err, gobuild.ErrNoGo):
+		return "install Go (https://go.dev/doc/install) and put it on the path"
 	case errors.Is(err, host.ErrNotRoot):
 		return "run as root, or 'skerry doctor' to see what this host lacks"
 	case errors.Is(err, unix.EPERM), errors.Is(err, host.ErrLinks):
 		return "'skerry doctor' shows what this host lacks, each with its remedy"
-	case errors.Is(err, host.ErrName):
-		return "choose another by --name"
 	case errors.Is(err, errClaim), errors.Is(err, errObjective):
 		return "the lines below the table say by how much, and where"
 	case errors.Is(err, errSlower):
@@ -48,12 +45,6 @@ func hint(err error) string {
 		return "mount the control groups (cgroup2 on /sys/fs/cgroup); 'skerry doctor' shows what this host lacks"
 	case errors.Is(err, unix.ENOSPC):
 		return "free some space, or choose another place by --out"
-	case errors.Is(err, host.ErrExists):
-		return "'skerry ps' lists the labs, 'skerry down NAME' removes one, --name chooses another name"
-	case errors.Is(err, host.ErrNoLab):
-		return "'skerry ps' lists the labs, 'skerry up FILE' makes one"
-	case errors.Is(err, host.ErrBusy):
-		return "wait until it is done, or end it"
 	case errors.Is(err, errNoAgent):
 		return "build both by 'make build'"
 	case errors.Is(err, system.ErrUnknown):
@@ -68,10 +59,13 @@ func hint(err error) string {
 		return "choose another directory by --out"
 	}
 	if changed, ok := errors.AsType[*run.ChangedError](err); ok {
-		return "restore systems/" + changed.System + " (--systems names another folder), or run the experiment anew"
+		return "restore " + folders(changed.System) + " (--systems names another folder), or run the experiment anew"
 	}
-	if c, ok := errors.AsType[*system.CarryError](err); ok {
-		return "leave " + c.Protocol + " out of load.protocol, or the system " + c.System + " out of systems"
+	if unable, ok := errors.AsType[*adapter.UnableError](err); ok {
+		return "leave " + unable.Tool + " out of load.tool, or change load." + unable.Key
+	}
+	if m, ok := errors.AsType[*program.MissingError](err); ok {
+		return toolHint(m)
 	}
 	if _, ok := errors.AsType[*run.SpaceError](err); ok {
 		return "free some space, or choose another place by --out"
@@ -80,7 +74,59 @@ func hint(err error) string {
 		const cellsAndID = "../../.."
 		return "its logs and files are in " + failed.Dir + "; 'skerry run --resume " + filepath.Join(failed.Dir, cellsAndID) + "' tries it again"
 	}
+	return labHint(err)
+}
+
+// labHint is the remedy of an error of a lab by hand. Within a run others go
+// before it: its lab is down by then.
+func labHint(err error) string {
+	switch {
+	case errors.Is(err, host.ErrName):
+		return "choose another by --name"
+	case errors.Is(err, host.ErrExists):
+		return "'skerry ps' lists the labs, 'skerry down NAME' removes one, --name chooses another name"
+	case errors.Is(err, host.ErrNoLab):
+		return "'skerry ps' lists the labs, 'skerry up FILE' makes one"
+	case errors.Is(err, host.ErrBusy):
+		return "wait until it is done, or end it"
+	case errors.Is(err, host.ErrSilent):
+		return "'skerry ps' says what has ended or hangs; 'skerry down LAB' takes the lab down all the same"
+	case errors.Is(err, host.ErrNoProcess):
+		return "'skerry ps' lists what runs in the nodes"
+	case errors.Is(err, host.ErrNoFault), errors.Is(err, host.ErrInForce):
+		return "'skerry fault list' shows those in force, 'skerry fault undo LAB FAULT' ends one"
+	case errors.Is(err, host.ErrLabEnded):
+		return "the file has all that came before"
+	}
 	return ""
+}
+
+// ownHint is the remedy that an error brings, or that its fields make.
+func ownHint(err error) string {
+	if usage, ok := errors.AsType[usageError](err); ok && usage.remedy != "" {
+		return usage.remedy
+	}
+	if said, ok := errors.AsType[*run.AgentError](err); ok && said.Hint != "" {
+		return said.Hint
+	}
+	if failed, ok := errors.AsType[*gobuild.Error](err); ok {
+		return failed.Hint
+	}
+	if stack, ok := errors.AsType[*system.StackError](err); ok {
+		return stack.Hint
+	}
+	if c, ok := errors.AsType[*system.CarryError](err); ok {
+		return "leave " + c.Protocol + " out of load.protocol, or the system " + c.System + " out of systems"
+	}
+	if interrupted, ok := errors.AsType[interruptedError](err); ok {
+		return "'skerry report " + interrupted.dir + "' shows those, 'skerry run --resume " + interrupted.dir + "' goes on"
+	}
+	return ""
+}
+
+// folders are where the plug-ins of a system lie.
+func folders(name string) string {
+	return "systems/" + strings.Join(experiment.Parts(name), " and systems/")
 }
 
 // missing are the packages that an error, or each of several, asks for, and the
@@ -93,7 +139,7 @@ func missing(err error) (packages []string, name string) {
 		}
 		return packages, name
 	}
-	if m, ok := errors.AsType[*system.MissingError](err); ok {
+	if m, ok := errors.AsType[*system.MissingError](err); ok && !m.Need.Module {
 		return []string{m.Need.Package}, m.System
 	}
 	return nil, ""

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"slices"
+	"strings"
 	"syscall"
 	"text/tabwriter"
 	"time"
@@ -58,10 +58,14 @@ func (c *commands) up() *cobra.Command {
 
 // labRow is a lab as ps tells it.
 type labRow struct {
-	Name  string      `json:"name"`
-	State string      `json:"state"`
-	Nodes []nodeRow   `json:"nodes"`
+	Name  string    `json:"name"`
+	State string    `json:"state"`
+	Nodes []nodeRow `json:"nodes"`
+	// Links in force: as they were set, but for what a fault covers.
 	Links []host.Link `json:"links"`
+	// Processes in the nodes.
+	Processes []host.Running `json:"processes"`
+	Faults    []host.Fault   `json:"faults"`
 	// Counters by direction, FROM>TO.
 	Counters map[string]impair.Counters `json:"counters"`
 	Backend  string                     `json:"backend"`
@@ -108,11 +112,15 @@ func listLabs(cmd *cobra.Command) ([]labRow, error) {
 		if err != nil {
 			return nil, err
 		}
-		row := labRow{Name: name, State: "up", Links: lab.Links}
+		row := labRow{Name: name, State: "up", Links: lab.LinksInForce(), Faults: lab.Faults}
 		if err := lab.Check(cmd.Context()); err != nil {
 			row.State = "broken: " + err.Error()
 		} else if status, err := lab.LinkStatus(cmd.Context()); err == nil {
 			row.Counters, row.Backend = status.Counters, status.Backend
+			row.Processes, err = lab.Running()
+			if err != nil {
+				return nil, err
+			}
 		}
 		for _, n := range lab.Topology.Nodes() {
 			row.Nodes = append(row.Nodes, nodeRow{n.String(), n.Data.Addr().String(), n.Mgmt.Addr().String(), lab.Nodes[n.Ref()].Pid})
@@ -133,10 +141,16 @@ func printLabs(cmd *cobra.Command, rows []labRow) error {
 		for _, n := range r.Nodes {
 			_, _ = fmt.Fprintf(w, "  node %s\tdata %s\tmgmt %s\tpid %d\n", n.Node, n.Data, n.Mgmt, n.Pid)
 		}
+		for _, p := range r.Processes {
+			_, _ = fmt.Fprintf(w, "  process %s:%s\t%s\t\t%s\n", p.Node, p.Name, strings.Join(p.Programs, ", "), count(len(p.Pids), "pid"))
+		}
 		for _, l := range r.Links {
 			c := r.Counters[l.Name()]
 			_, _ = fmt.Fprintf(w, "  link %s > %s\t%s\t%d packets\t%d lost, %d overflowed, %d late\n",
-				l.From, l.To, l.Does, c.Packets, c.Lost, c.Overflowed, c.Late)
+				l.From, l.To, l.Stages(), c.Packets, c.Lost, c.Overflowed, c.Late)
+		}
+		for _, f := range r.Faults {
+			_, _ = fmt.Fprintf(w, "  fault %d\t%s\t%s\t\n", f.ID, f.Kind, f.Target())
 		}
 	}
 	return w.Flush()
@@ -225,82 +239,6 @@ func nodeOf(lab *host.Lab, name string) (topology.Ref, error) {
 		names = append(names, n.String())
 	}
 	return "", usageError{fmt.Errorf("no node %q in lab %s", name, lab.Name), nearest.Hint(name, names)}
-}
-
-func (c *commands) link() *cobra.Command {
-	cmd := &cobra.Command{Use: "link", Short: "Change the links of a lab", Args: knownVerb, RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() }}
-	cmd.AddCommand(c.linkSet())
-	return cmd
-}
-
-func (c *commands) linkSet() *cobra.Command {
-	var does impair.Impairment
-	var unit, distribution string
-	var oneWay bool
-	cmd := &cobra.Command{
-		Use:   "set LAB FROM TO",
-		Short: "Impair both directions between two clusters or two nodes, or one of them",
-		Long: `Set replaces what the link does; without a flag it does nothing again. FROM and
-TO are two clusters (c1 c2) or two nodes (c1/worker c2/worker).`,
-		Example: "  skerry link set quickstart c1 c2 --delay 5ms --loss 0.1% --rate 100mbit",
-		Args:    exactly(3),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			does.Distribution = impair.Distribution(distribution)
-			if err := does.Check(); err != nil {
-				return wrongLink(err)
-			}
-			if !slices.Contains([]impair.Unit{"", impair.UnitPacket, impair.UnitSuperpacket}, impair.Unit(unit)) {
-				return usageError{fmt.Errorf("unit %q is not known", unit), "write packet or superpacket"}
-			}
-			from, to := topology.Ref(args[1]), topology.Ref(args[2])
-			link := host.Link{From: from, To: to, Unit: impair.Unit(unit), Does: does}
-			changes := []host.Link{link}
-			if link.From, link.To = to, from; !oneWay {
-				changes = append(changes, link)
-			}
-			return setLinks(cmd, args[0], changes)
-		},
-	}
-	flags := cmd.Flags()
-	flags.Var(&does.Delay, "delay", "delay of every packet, such as 5ms")
-	flags.Var(&does.Jitter, "jitter", "variation of the delay")
-	flags.StringVar(&distribution, "distribution", "", "of the jitter: uniform (default) or normal")
-	flags.BoolVar(&does.Reorder, "reorder", false, "let jitter change the order of packets")
-	flags.Var(&does.Loss, "loss", "probability that a packet is lost, such as 0.1%")
-	flags.Var(&does.Rate, "rate", "rate in Ethernet frames, such as 100mbit")
-	flags.Var(&does.Queue, "queue", "bytes that may wait for the rate, such as 256KB")
-	flags.StringVar(&unit, "unit", "", "what loss, jitter and rate fall on: packet (default) or superpacket")
-	flags.BoolVar(&oneWay, "one-way", false, "impair FROM to TO alone")
-	return cmd
-}
-
-// wrongLink keeps message and hint of an impairment apart.
-func wrongLink(err error) error {
-	if wrong, ok := errors.AsType[*impair.Error](err); ok {
-		return usageError{errors.New(wrong.Message), wrong.Hint}
-	}
-	return usageError{error: err}
-}
-
-func setLinks(cmd *cobra.Command, name string, changes []host.Link) error {
-	lab, err := host.Open(name)
-	if err != nil {
-		return err
-	}
-	ends := lab.Topology.Refs()
-	for _, end := range []topology.Ref{changes[0].From, changes[0].To} {
-		if !slices.Contains(ends, string(end)) {
-			return usageError{fmt.Errorf("no cluster or node %q in lab %s", end, name), nearest.Hint(string(end), ends)}
-		}
-	}
-	links := slices.DeleteFunc(slices.Clone(lab.Links), func(l host.Link) bool {
-		return slices.ContainsFunc(changes, func(ch host.Link) bool { return ch.Name() == l.Name() })
-	})
-	err = lab.SetLinks(cmd.Context(), append(links, changes...), lab.Seed)
-	if errors.Is(err, host.ErrEnds) {
-		return usageError{err, "name two clusters or two nodes"}
-	}
-	return err
 }
 
 func (c *commands) down() *cobra.Command {

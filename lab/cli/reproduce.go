@@ -26,6 +26,9 @@ import (
 
 const (
 	experimentSuffix = ".yaml"
+	// fullSuffix ends the name of an experiment in full length, which takes days:
+	// it is run by that name alone.
+	fullSuffix = "-full"
 	// repetitionsLeast can be judged: one says nothing of how they differ.
 	repetitionsLeast = 2
 	// spreadAssumed is by how much repetitions differ on a quiet host, before any
@@ -46,7 +49,9 @@ func (c *commands) reproduce() *cobra.Command {
 		Use:   "reproduce [ID...]",
 		Short: "Run experiments that Skerry ships and judge their claims; list them without ID",
 		Long: `Reproduce runs each experiment as 'skerry run' does, one after the other, and
-judges the claims in its file. With --budget it repeats as often as fits that
+judges the claims in its file. An ID names one, or the first words of several:
+crt-direct is crt-direct-f3, crt-direct-t3 and so on, but for those that end in
+-full, which take days. With --budget it repeats as often as fits that
 time by 'skerry plan', for all experiments together, at least twice and at most
 as often as the files say, and tells which difference so many repetitions can
 resolve. The time is that of measuring on a quiet host; a run takes longer.
@@ -56,7 +61,7 @@ the others go on.
 
 Exit status: 0 done, 1 a claim or an objective failed, a run failed, or no
 experiment could run; 2 wrong usage.`,
-		Example: "  skerry reproduce\n  skerry reproduce quickstart --budget 1m",
+		Example: "  skerry reproduce\n  skerry reproduce quickstart --budget 1m\n  skerry reproduce CRT-direct INL --budget 45m",
 		RunE: func(cmd *cobra.Command, ids []string) error {
 			tree, err := experimentTree(f.experiments)
 			if err != nil {
@@ -114,7 +119,7 @@ func listExperiments(cmd *cobra.Command, tree fs.FS) error {
 		if err != nil {
 			return usageError{error: err}
 		}
-		takes := seconds(once(e) * float64(e.Repetitions))
+		takes := seconds(once(source{Experiment: e}) * float64(e.Repetitions))
 		_, _ = fmt.Fprintf(w, "%s\t%d\t%d\t%s\t%d\t%s\n", id, len(e.Cells()), e.Repetitions, takes, len(e.Claims), dash(e.Description))
 	}
 	return w.Flush()
@@ -122,9 +127,9 @@ func listExperiments(cmd *cobra.Command, tree fs.FS) error {
 
 // once is how long one repetition of every cell takes on a quiet host, in
 // seconds.
-func once(e *experiment.Experiment) (sum float64) {
-	for _, cell := range e.Cells() {
-		sum += e.Estimate(cell).Seconds()
+func once(s source) (sum float64) {
+	for _, cell := range s.Cells() {
+		sum += s.Estimate(cell, s.paths[cell.System]...).Seconds()
 	}
 	return sum
 }
@@ -186,20 +191,39 @@ func notHere(err error) bool {
 	return lacks
 }
 
+// named are the experiments that an id means: the one of that name, else those
+// whose names it begins.
+func named(id string, known []string) (names []string) {
+	id = strings.ToLower(id) // the papers' rows are written CRT-F3
+	if slices.Contains(known, id) {
+		return []string{id}
+	}
+	for _, name := range known {
+		if strings.HasPrefix(name, id+"-") && !strings.HasSuffix(name, fullSuffix) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
 // shipped reads the experiments of the ids, each named once.
 func shipped(tree fs.FS, ids []string, systemsDir string) ([]source, error) {
 	known, err := experimentIDs(tree)
 	if err != nil {
 		return nil, err
 	}
+	var names []string
+	for _, id := range ids {
+		all := named(id, known)
+		if len(all) == 0 {
+			return nil, usageError{fmt.Errorf("there is no experiment %q", id), nearest.Hint(strings.ToLower(id), known)}
+		}
+		names = append(names, all...)
+	}
 	var sources []source
-	for i, id := range ids {
-		name := strings.ToLower(id) // the papers' rows are written CRT-F3
-		switch {
-		case !slices.Contains(known, name):
-			return nil, usageError{fmt.Errorf("there is no experiment %q", id), nearest.Hint(name, known)}
-		case slices.ContainsFunc(ids[:i], func(before string) bool { return strings.EqualFold(before, id) }):
-			return nil, usageError{fmt.Errorf("experiment %s is named twice", id), "name it once"}
+	for i, name := range names {
+		if slices.Contains(names[:i], name) {
+			return nil, usageError{fmt.Errorf("experiment %s is named twice", name), "name it once"}
 		}
 		data, err := fs.ReadFile(tree, name+experimentSuffix)
 		if err != nil {
@@ -221,7 +245,7 @@ func fit(sources []source, budget time.Duration) error {
 	asked, costs := make([]int, len(sources)), make([]float64, len(sources))
 	var spent float64
 	for i, s := range sources {
-		asked[i], costs[i] = s.Repetitions, once(s.Experiment)
+		asked[i], costs[i] = s.Repetitions, once(s)
 		s.Repetitions = min(asked[i], repetitionsLeast)
 		spent += costs[i] * float64(s.Repetitions)
 	}
@@ -253,7 +277,7 @@ func fit(sources []source, budget time.Duration) error {
 // repetitions are good for.
 func forecast(s source, asked int) string {
 	text := fmt.Sprintf("[%s] %s of %s, about %s", s.Name, count(s.Repetitions, "repetition"), count(len(s.Cells()), "cell"),
-		seconds(once(s.Experiment)*float64(s.Repetitions)))
+		seconds(once(s)*float64(s.Repetitions)))
 	if s.Repetitions < asked {
 		text += fmt.Sprintf(", cut from %d by the budget", asked)
 	}

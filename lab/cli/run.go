@@ -178,6 +178,13 @@ func (c *commands) prepare(cmd *cobra.Command, s source, f runFlags) (run.Option
 		return run.Options{}, err
 	}
 	progress := c.progress(s.Cells(), f.json)
+	if err := s.build(cmd.Context(), progress.Note); err != nil {
+		return run.Options{}, err
+	}
+	tools, err := s.tools(cmd.Context(), lacks, progress.Note)
+	if err != nil {
+		return run.Options{}, err
+	}
 	if err := cleanBefore(cmd, progress); err != nil {
 		return run.Options{}, err
 	}
@@ -191,7 +198,7 @@ func (c *commands) prepare(cmd *cobra.Command, s source, f runFlags) (run.Option
 		seed = rand.Uint64()
 	}
 	return run.Options{
-		Experiment: s.Experiment, Plugins: s.plugins, Digests: s.digests, NotRunnable: lacks, Agent: path, Backend: f.backend,
+		Experiment: s.Experiment, Stacks: s.stacks, Digests: s.digests, NotRunnable: lacks, Tools: tools, Agent: path, Backend: f.backend,
 		Dir: f.out, Seed: seed, LabName: fmt.Sprintf("run-%d", os.Getpid()),
 		Version: c.env.Version, Command: slices.Concat([]string{"skerry"}, c.env.Args),
 		Progress: progress, Now: c.now,

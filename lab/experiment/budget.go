@@ -4,38 +4,74 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"skerry.dev/skerry/internal/quantity"
+	"skerry.dev/skerry/lab/impair"
+	"skerry.dev/skerry/lab/topology"
 )
 
 // setUp is an allowance for what a repetition does besides its requests: start
 // the processes and wait until they are ready.
 const setUp = 500 * time.Millisecond
 
+// toolStart is what a tool takes before its first request and after its last:
+// JMeter has a virtual machine to start, k6 a script to compile and a metric
+// engine to stop.
+func toolStart(tool string) time.Duration {
+	switch tool {
+	case ToolJMeter:
+		return 2 * time.Second
+	case ToolK6:
+		return 500 * time.Millisecond
+	}
+	return 0
+}
+
 // Estimate is how long one repetition of a cell takes on a perfect host: every
-// request crosses the links between client and service once there and back (a
-// new connection twice), waits for the workload, and shares the rate with the
-// other threads. It knows nothing of the system's own work, of slow start or of
-// retransmission, so the truth is longer.
-func (e *Experiment) Estimate(c Cell) time.Duration {
-	there := c.Scenario.impairment(e.Topology.Client, e.Topology.Service)
-	back := c.Scenario.impairment(e.Topology.Service, e.Topology.Client)
+// request crosses the links of its path once there and back (a new connection
+// twice), waits for the workload, and shares the slowest rate with the other
+// threads; a thread thinks between its requests. Without a path it goes from the
+// client straight to the service. It knows nothing of the system's own work, of
+// slow start or of retransmission, so the truth is longer.
+func (e *Experiment) Estimate(c Cell, path ...topology.Ref) time.Duration {
+	if len(path) == 0 {
+		path = []topology.Ref{e.Topology.Client, e.Topology.Service}
+	}
+	there := c.Scenario.along(path)
+	path = slices.Clone(path)
+	slices.Reverse(path)
+	back := c.Scenario.along(path)
 	trips := 1.0
 	if c.Connection == ConnectionNew && c.Protocol != ProtocolUDP {
 		trips = 2
 	}
 	_, answer := c.Bodies()
-	request := trips*seconds(there.Delay+back.Delay) + seconds(c.Time) + seconds(c.Think) +
+	request := trips*seconds(there.Delay+back.Delay) + seconds(c.Time) +
 		float64(c.Threads)*(serialise(c.Size, there.Rate)+serialise(answer, back.Rate))
-	total := request*float64(c.Iterations+c.Warmup) + seconds(c.Ramp) + setUp.Seconds()
+	requests := c.Iterations + c.Warmup
+	total := request*float64(requests) + seconds(c.Think)*float64(max(requests-1, 0)) + seconds(c.Ramp)
 	if c.Rate > 0 {
-		total = seconds(c.Duration) + request + setUp.Seconds() // arrivals do not wait for answers
+		total = seconds(c.Duration) + request // arrivals do not wait for answers
 	}
+	total += (setUp + toolStart(c.Tool)).Seconds()
 	if total >= float64(math.MaxInt64)/1e9 {
 		return math.MaxInt64
 	}
 	return time.Duration(total * 1e9)
+}
+
+// along is the delay of all links of a path, and the rate of the slowest.
+func (s Scenario) along(path []topology.Ref) (all impair.Impairment) {
+	for _, h := range s.HopMap(path).Hops {
+		link := h.Link.Together()
+		all.Delay += link.Delay
+		if all.Rate == 0 || link.Rate > 0 && link.Rate < all.Rate {
+			all.Rate = link.Rate
+		}
+	}
+	return all
 }
 
 // Bodies are the bytes that a request of the cell carries there, and those that
@@ -80,9 +116,11 @@ type CoreBudget struct {
 // CoreBudget adds what the system needs to what the lab needs for the cell.
 func (c Cell) CoreBudget(system Need) CoreBudget {
 	b := CoreBudget{Load: Need{Processes: 1}, Service: Need{Processes: 1}, System: system}
-	for _, d := range c.Scenario.Directions() {
-		if !d.IsZero() {
-			b.Emulator = Need{BusyLoops: 1, Processes: 1}
+	for _, p := range c.Scenario.Phases() {
+		for _, d := range p.Directions {
+			if !d.IsZero() {
+				b.Emulator = Need{BusyLoops: 1, Processes: 1}
+			}
 		}
 	}
 	return b

@@ -288,7 +288,7 @@ func (c Claim) X(cell Cell, rtt time.Duration) float64 {
 func (s Scenario) RTT(m HopMap) time.Duration {
 	var sum quantity.Duration
 	for _, h := range m.Hops {
-		sum += h.Link.Delay + s.impairment(h.To, h.From).Delay
+		sum += h.Link.Together().Delay + s.impairment(h.To, h.From).Together().Delay
 	}
 	return sum.Std()
 }

@@ -21,7 +21,8 @@ type Experiment struct {
 	Topology topology.Topology `yaml:"topology" json:"topology"`
 	// Scenarios are named sets of impairments; each is a level of the matrix.
 	Scenarios []Scenario `yaml:"scenarios" json:"scenarios" jsonschema:"minItems=1"`
-	// Systems under test, by the name of their plug-in; each is a level.
+	// Systems under test, each by the name of its plug-in, or of several that stand
+	// on one another, bottom first, joined by "+"; each is a level.
 	Systems []string `yaml:"systems" json:"systems" jsonschema:"minItems=1,uniqueItems=true"`
 	// Workloads served; each, at each of its sizes, is a level.
 	Workloads []Workload `yaml:"workloads" json:"workloads" jsonschema:"minItems=1"`
@@ -48,6 +49,8 @@ type Scenario struct {
 	Unit impair.Unit `yaml:"unit,omitempty" json:"unit,omitempty" jsonschema:"enum=packet,enum=superpacket"`
 	// Links that are impaired; all others cost nothing.
 	Links []Link `yaml:"links,omitempty" json:"links,omitempty"`
+	// Timeline changes links while the load runs.
+	Timeline []Event `yaml:"timeline,omitempty" json:"timeline,omitempty"`
 }
 
 // Link impairs both directions between two ends, or one.
@@ -61,6 +64,9 @@ type Link struct {
 	To topology.Ref `yaml:"to,omitempty" json:"to,omitempty" jsonschema:"oneof_required=one direction"`
 
 	impair.Impairment `yaml:",inline"`
+	// Then are further stages that a packet meets one after the other, each with
+	// the keys of an impairment.
+	Then []impair.Impairment `yaml:"then,omitempty" json:"then,omitempty" jsonschema:"maxItems=7"`
 }
 
 // Workload is the application served.
@@ -78,6 +84,8 @@ type Workload struct {
 // Load drives a workload in a closed loop with iterations or in an open one with
 // rate and duration. Every list is a factor.
 type Load struct {
+	// Tool that sends the requests: skerry (default), ab, hey, jmeter, k6 or wrk.
+	Tool List[string] `yaml:"tool,omitempty" json:"tool,omitempty"`
 	// Protocol: http/1.1 (default), http/2 (without TLS), or as plain bytes, for
 	// payload-echo alone, tcp or udp (one datagram each way).
 	Protocol List[string] `yaml:"protocol,omitempty" json:"protocol,omitempty"`
@@ -135,13 +143,20 @@ type OpenLoop struct {
 	Duration quantity.Duration  `json:"duration,omitempty"`
 }
 
+// Sender is who sends the requests of a cell, and how they speak.
+type Sender struct {
+	// Tool that sends the requests, empty for Skerry's own load.
+	Tool string `json:"tool,omitempty"`
+	// Protocol of the load, empty for http/1.1.
+	Protocol string `json:"protocol,omitempty"`
+}
+
 // Cell is one combination of factors: what one repetition runs.
 type Cell struct {
 	Scenario Scenario `json:"scenario"`
 	System   string   `json:"system"`
 	Workload string   `json:"workload"`
-	// Protocol of the load, empty for http/1.1.
-	Protocol string `json:"protocol,omitempty"`
+	Sender
 	// Size of the request's body in bytes; 0 where the workload takes none.
 	Size quantity.Size `json:"size"`
 	// Time that sleep sleeps or burn computes.

@@ -16,10 +16,18 @@ type Direction struct {
 	// Unit that loss, jitter and rate fall on; never empty.
 	Unit impair.Unit
 	impair.Impairment
+	// Then are the stages after the first.
+	Then []impair.Impairment
 }
 
 // Name of the direction, unique in a scenario: FROM>TO.
 func (d Direction) Name() string { return string(d.From + ">" + d.To) }
+
+// Stages of the direction, in the order in which a packet meets them.
+func (d Direction) Stages() impair.Stages { return impair.Chain(d.Impairment, d.Then) }
+
+// IsZero reports that no stage does anything.
+func (d Direction) IsZero() bool { return d.Stages().IsZero() }
 
 // Directions expands the links of the scenario, in the order of the file; a
 // link between two ends gives two, each with the whole impairment.
@@ -31,13 +39,22 @@ func (s Scenario) Directions() []Direction {
 	var all []Direction
 	for _, l := range s.Links {
 		from, to := l.ends()
-		all = append(all, Direction{From: from, To: to, Unit: unit, Impairment: l.Impairment})
+		all = append(all, Direction{From: from, To: to, Unit: unit, Impairment: l.Impairment, Then: l.Then})
 		if len(l.Between) == 2 {
-			all = append(all, Direction{From: to, To: from, Unit: unit, Impairment: l.Impairment})
+			all = append(all, Direction{From: to, To: from, Unit: unit, Impairment: l.Impairment, Then: l.Then})
 		}
 	}
 	return all
 }
+
+// Stages of each direction of the link.
+func (l Link) Stages() impair.Stages { return impair.Chain(l.Impairment, l.Then) }
+
+// IsZero reports that no stage does anything.
+func (l Link) IsZero() bool { return l.Stages().IsZero() }
+
+// Check says what is wrong with a stage, or with all of them, as an *impair.Error.
+func (l Link) Check() error { return l.Stages().Check() }
 
 func (l Link) ends() (from, to topology.Ref) {
 	if len(l.Between) == 2 {
@@ -49,17 +66,17 @@ func (l Link) ends() (from, to topology.Ref) {
 // impairment is what packets from one node to another meet: a direction that
 // names the nodes wins over one that names their clusters, and one that does
 // nothing over none, as in the emulator.
-func (s Scenario) impairment(from, to topology.Ref) impair.Impairment {
+func (s Scenario) impairment(from, to topology.Ref) impair.Stages {
 	fromCluster, _ := from.Split()
 	toCluster, _ := to.Split()
-	var found impair.Impairment
+	var found impair.Stages
 	for _, d := range s.Directions() {
 		switch {
 		case d.IsZero():
 		case d.From == from && d.To == to:
-			return d.Impairment
+			return d.Stages()
 		case string(d.From) == fromCluster && string(d.To) == toCluster:
-			found = d.Impairment
+			found = d.Stages()
 		}
 	}
 	return found
@@ -68,8 +85,9 @@ func (s Scenario) impairment(from, to topology.Ref) impair.Impairment {
 // Hop is one step of a request from a node to another.
 type Hop struct {
 	From, To topology.Ref
-	// Link is what the packets meet on the way there; zero where nothing.
-	Link impair.Impairment
+	// Link is what the packets meet on the way there, stage by stage; empty where
+	// nothing.
+	Link impair.Stages
 }
 
 // HopMap is the way of a request, from the client to the service.

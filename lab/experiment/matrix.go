@@ -24,7 +24,7 @@ const (
 
 // Cells expands the matrix of an experiment that Read returned, in the order of
 // the file: scenarios, systems, workloads with their sizes and times, threads,
-// think, rate, protocol, connection; the last varies fastest.
+// think, rate, tool, protocol, connection; the last varies fastest.
 func (e *Experiment) Cells() []Cell {
 	cells := []Cell{{Iterations: e.Load.Iterations, Warmup: e.Load.Warmup, Ramp: e.Load.Ramp}}
 	if e.Load.open() {
@@ -38,8 +38,17 @@ func (e *Experiment) Cells() []Cell {
 	cells = cross(cells, or(e.Load.Threads, 1), func(c *Cell, n int) { c.Threads = n })
 	cells = cross(cells, or(e.Load.Think, 0), func(c *Cell, d quantity.Duration) { c.Think = d })
 	cells = cross(cells, or(e.Load.Rate, 0), func(c *Cell, f quantity.Frequency) { c.Rate = f })
+	cells = cross(cells, or(e.Load.Tool, ToolSkerry), send)
 	cells = cross(cells, or(e.Load.Protocol, ProtocolHTTP1), e.Load.speak)
 	return cross(cells, or(e.Load.Connection, ConnectionKept), func(c *Cell, kind string) { c.Connection = kind })
+}
+
+// send sets the tool of a cell. Skerry's own load has no name in a cell: those
+// that were before there were others keep their ID.
+func send(c *Cell, tool string) {
+	if c.Tool = tool; tool == ToolSkerry {
+		c.Tool = ""
+	}
 }
 
 // speak sets the protocol of a cell and what goes with it. The first of them has
@@ -100,6 +109,7 @@ func (c *checker) matrix() {
 		{"load.threads", len(or(e.Load.Threads, 1))},
 		{"load.think", len(or(e.Load.Think, 0))},
 		{"load.rate", len(or(e.Load.Rate, 0))},
+		{"load.tool", len(or(e.Load.Tool, ""))},
 		{"load.protocol", len(or(e.Load.Protocol, ""))},
 		{"load.connection", len(or(e.Load.Connection, ""))},
 	}
@@ -175,6 +185,9 @@ func canonical(c Cell) []byte {
 // Speaks is the protocol of the load, by its name: that of an empty Protocol too.
 func (c Cell) Speaks() string { return cmp.Or(c.Protocol, ProtocolHTTP1) }
 
+// SentBy is the tool that sends the requests, by its name: Skerry's own too.
+func (c Cell) SentBy() string { return cmp.Or(c.Tool, ToolSkerry) }
+
 // String labels the cell, unlike any other of its matrix:
 // "edg10/haproxy-mtls/payload-echo 100KB 1 thread kept".
 func (c Cell) String() string {
@@ -198,6 +211,9 @@ func (c Cell) String() string {
 	}
 	if c.Rate > 0 {
 		parts = append(parts, c.Rate.String()+" "+c.Arrivals)
+	}
+	if c.Tool != "" {
+		parts = append(parts, "by "+c.Tool)
 	}
 	if c.Protocol != "" {
 		parts = append(parts, c.Protocol)

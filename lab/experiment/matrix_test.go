@@ -127,7 +127,7 @@ func TestEstimate(t *testing.T) {
 		{"four threads share the rate", func(c *experiment.Cell) { c.Threads = 4 }, 28 * time.Millisecond},
 		{"sleep and think", func(c *experiment.Cell) {
 			c.Workload, c.Size, c.Time, c.Think = "sleep", 0, quantity.Duration(time.Second), quantity.Duration(time.Second)
-		}, 2020 * time.Millisecond},
+		}, 2010 * time.Millisecond}, // one pause less than there are requests
 		{"one way", func(c *experiment.Cell) {
 			c.Scenario.Links = []experiment.Link{{From: "c2", To: "c1", Impairment: base.Scenario.Links[0].Impairment}}
 		}, 11 * time.Millisecond},
@@ -137,6 +137,13 @@ func TestEstimate(t *testing.T) {
 		if got := (e.Estimate(cell) - setUp) / 100; (got - c.want).Abs() > time.Microsecond {
 			t.Errorf("%s: %v a request, want %v", c.name, got, c.want)
 		}
+	}
+	// By way of another node, over two links of which the second is the slower.
+	base.Scenario.Links = append(base.Scenario.Links, experiment.Link{
+		Between: []topology.Ref{"c1/head", "c1/worker"}, Impairment: impair.Impairment{Delay: quantity.Duration(5 * time.Millisecond), Rate: 4e6},
+	})
+	if got := (e.Estimate(base, "c2/worker", "c1/head", "c1/worker") - setUp) / 100; (got - 34*time.Millisecond).Abs() > time.Microsecond {
+		t.Errorf("over two links: %v a request, want 34ms", got)
 	}
 	base.Size, base.Iterations, base.Threads = 1<<30, 10_000_000, 1024
 	base.Scenario.Links[0].Rate = 1

@@ -109,12 +109,17 @@ func Read(file string, data []byte) (*Experiment, error) {
 	return e, nil
 }
 
-// CheckSystems checks that every system is one of those known.
+// Parts are the names of the plug-ins that a system is a stack of, bottom first.
+func Parts(system string) []string { return strings.Split(system, "+") }
+
+// CheckSystems checks that every system is made of those known.
 func (e *Experiment) CheckSystems(known []string) error {
 	c := checker{e: e}
-	for i, name := range e.Systems {
-		if !slices.Contains(known, name) {
-			c.add(fmt.Sprintf("systems[%d]", i), nearest.Hint(name, known), "there is no system %q", name)
+	for i, system := range e.Systems {
+		for _, name := range Parts(system) {
+			if !slices.Contains(known, name) {
+				c.add(fmt.Sprintf("systems[%d]", i), nearest.Hint(name, known), "there is no system %q", name)
+			}
 		}
 	}
 	return c.errors.Err()
@@ -139,14 +144,13 @@ func (c *checker) label(path, kind, name string) {
 	}
 }
 
-// names checks that labels are there, well formed and unique.
+// names checks that names are there and unique.
 func (c *checker) names(kind string, names, paths []string) {
 	if len(names) == 0 {
 		c.add(kind+"s", "name at least one", "there is no %s", kind)
 	}
 	first := map[string]string{}
 	for i, name := range names {
-		c.label(paths[i], kind, name)
 		if path, twice := first[name]; twice {
 			line, _ := c.e.document.At(path)
 			c.add(paths[i], fmt.Sprintf("the other stands on line %d; rename or remove one", line), "two %ss have the name %.80q", kind, name)
@@ -158,8 +162,11 @@ func (c *checker) names(kind string, names, paths []string) {
 
 func (c *checker) systems() {
 	var paths []string
-	for i := range c.e.Systems {
+	for i, system := range c.e.Systems {
 		paths = append(paths, fmt.Sprintf("systems[%d]", i))
+		for _, name := range Parts(system) {
+			c.label(paths[i], "system", name)
+		}
 	}
 	c.names("system", c.e.Systems, paths)
 }
@@ -169,10 +176,12 @@ func (c *checker) scenarios() {
 	for i, s := range c.e.Scenarios {
 		path := fmt.Sprintf("scenarios[%d]", i)
 		names, paths = append(names, s.Name), append(paths, path+".name")
+		c.label(path+".name", "scenario", s.Name)
 		if s.Unit != "" && s.Unit != impair.UnitPacket && s.Unit != impair.UnitSuperpacket {
 			c.add(path+".unit", "write packet or superpacket", "unit %.80q is not known", string(s.Unit))
 		}
 		c.links(path, s)
+		c.timeline(path, s)
 	}
 	c.names("scenario", names, paths)
 }

@@ -27,6 +27,8 @@ type Selector struct {
 	Think List[quantity.Duration] `yaml:"think,omitempty" json:"think,omitempty"`
 	// Rate of an open loop.
 	Rate List[quantity.Frequency] `yaml:"rate,omitempty" json:"rate,omitempty"`
+	// Tool of the load.
+	Tool List[string] `yaml:"tool,omitempty" json:"tool,omitempty"`
 	// Protocol of the load.
 	Protocol List[string] `yaml:"protocol,omitempty" json:"protocol,omitempty"`
 	// Connection: kept or new.
@@ -107,6 +109,8 @@ func dimensions() []dimension {
 			func(e *Experiment) []string { return texts(or(e.Load.Think, 0)) }},
 		{"rate", "", func(c Cell) string { return c.Rate.String() }, func(s Selector) []string { return texts(s.Rate) },
 			func(e *Experiment) []string { return texts(e.Load.Rate) }},
+		{"tool", "", Cell.SentBy, func(s Selector) []string { return s.Tool },
+			func(e *Experiment) []string { return or(e.Load.Tool, ToolSkerry) }},
 		{"protocol", "", Cell.Speaks, func(s Selector) []string { return s.Protocol },
 			func(e *Experiment) []string { return or(e.Load.Protocol, ProtocolHTTP1) }},
 		{"connection", "", func(c Cell) string { return c.Connection }, func(s Selector) []string { return s.Connection },

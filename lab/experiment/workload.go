@@ -10,6 +10,21 @@ import (
 	"skerry.dev/skerry/internal/quantity"
 )
 
+// Tools that send requests, as load.tool names them.
+const (
+	ToolSkerry = "skerry" // the default
+	ToolAB     = "ab"
+	ToolHey    = "hey"
+	ToolJMeter = "jmeter"
+	ToolK6     = "k6"
+	ToolWrk    = "wrk"
+)
+
+// Tools lists the tools that a load may name.
+func Tools() []string {
+	return []string{ToolSkerry, ToolAB, ToolHey, ToolJMeter, ToolK6, ToolWrk}
+}
+
 // workload is what a kind of workload takes and answers.
 type workload struct {
 	name               string
@@ -121,6 +136,12 @@ func (c *checker) load() {
 	within(c, "load.think", l.Think, 0, timeMax)
 	within(c, "load.ramp", []quantity.Duration{l.Ramp}, 0, timeMax)
 	within(c, "load.timeout", []quantity.Duration{l.timeout()}, quantity.Duration(time.Millisecond), timeMax)
+	values(c, "load.tool", l.Tool, func(v string) string {
+		if slices.Contains(Tools(), v) {
+			return ""
+		}
+		return nearest.Hint(v, Tools())
+	})
 	c.protocols()
 	values(c, "load.connection", l.Connection, func(v string) string {
 		if v == ConnectionKept || v == ConnectionNew {

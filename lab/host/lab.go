@@ -36,6 +36,8 @@ const (
 	stateFile = "lab.json"
 	hostsFile = "hosts"
 	socket    = "links.sock"
+	// Names of control groups below the lab's; the others are of processes.
+	holdersGroup, linksGroup = "holders", "links"
 	// emulatorStart bounds how long the emulator may take to answer.
 	emulatorStart = 5 * time.Second
 )
@@ -48,6 +50,7 @@ var (
 	ErrName     = errors.New("a lab's name is up to 63 lower-case letters, digits and hyphens")
 	ErrEnds     = errors.New("no link joins these ends")
 	ErrLinks    = errors.New("cannot emulate links")
+	ErrSilent   = errors.New("the link emulator does not answer")
 	errNotAlive = errors.New("parts of the lab have ended")
 )
 
@@ -83,6 +86,9 @@ type state struct {
 	WAN      holder                  `json:"wan"`
 	Links    []Link                  `json:"links"`
 	Seed     uint64                  `json:"seed"`
+	// Faults in force, the oldest first, and how many there have been.
+	Faults []Fault `json:"faults,omitempty"`
+	Made   int     `json:"faults_made,omitempty"`
 }
 
 // Link is one direction between two clusters or two nodes.
@@ -91,7 +97,12 @@ type Link struct {
 	To   topology.Ref      `json:"to"`
 	Unit impair.Unit       `json:"unit,omitempty"`
 	Does impair.Impairment `json:"does"`
+	// Then are further stages, which a packet meets after Does.
+	Then []impair.Impairment `json:"then,omitempty"`
 }
+
+// Stages of the direction, in the order in which a packet meets them.
+func (l Link) Stages() impair.Stages { return impair.Chain(l.Does, l.Then) }
 
 // Name of the direction: FROM>TO.
 func (l Link) Name() string { return string(l.From + ">" + l.To) }
@@ -170,7 +181,7 @@ func (l *Lab) writeHosts() error {
 
 // makeNodes makes the WAN first, then the nodes in parallel.
 func (l *Lab) makeNodes(ctx context.Context, agent string) error {
-	group := l.group.Child("holders")
+	group := l.group.Child(holdersGroup)
 	if err := group.Make(); err != nil {
 		return err
 	}
@@ -236,7 +247,7 @@ func (l *Lab) startEmulator(ctx context.Context, o Options) error {
 	}
 	defer func() { _ = log.Close() }()
 	process, err := l.start(l.WAN, Command{
-		Name: "links", Args: []string{o.Agent, "links", "--socket", l.path(socket), "--backend", o.Backend},
+		Name: linksGroup, Args: []string{o.Agent, "links", "--socket", l.path(socket), "--backend", o.Backend},
 		Stdout: log, Stderr: log,
 	})
 	if err != nil {
@@ -281,19 +292,28 @@ func Open(name string) (*Lab, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &Lab{state: state{Name: name}, group: tree.Group(groupRoot).Child(name)}
-	text, err := os.ReadFile(l.path(stateFile))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("lab %s: %w", name, ErrNoLab)
-	}
-	if err == nil {
-		err = json.Unmarshal(text, &l.state)
-	}
+	kept, err := readState(name)
 	if err != nil {
-		return nil, fmt.Errorf("read state of lab %s: %w", name, err)
+		return nil, err
 	}
+	l := &Lab{state: kept, group: tree.Group(groupRoot).Child(name)}
 	l.links = emulator.Dial(l.path(socket))
 	return l, nil
+}
+
+func readState(name string) (state, error) {
+	text, err := os.ReadFile(filepath.Join(root, name, stateFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return state{}, fmt.Errorf("lab %s: %w", name, ErrNoLab)
+	}
+	s := state{Name: name}
+	if err == nil {
+		err = json.Unmarshal(text, &s)
+	}
+	if err != nil {
+		return state{}, fmt.Errorf("read state of lab %s: %w", name, err)
+	}
+	return s, nil
 }
 
 // Names of the labs that are up, or that were killed on their way.
@@ -341,31 +361,71 @@ func (l *Lab) save() error {
 	return os.Rename(temporary, l.path(stateFile))
 }
 
-// SetLinks puts exactly these directions into force; all others do nothing.
-// Loss and jitter follow the seed, each direction its own.
+// SetLinks puts exactly these directions into force, but for those that a fault
+// covers; all others do nothing. Loss and jitter follow the seed, each direction
+// its own.
 func (l *Lab) SetLinks(ctx context.Context, links []Link, seed uint64) error {
-	var directions []impair.Direction
-	for i, link := range links {
-		m, err := match(&l.Topology, link.From, link.To)
-		if err != nil {
-			return err
-		}
-		if err := link.Does.Check(); err != nil {
-			return fmt.Errorf("link %s: %w", link.Name(), err)
-		}
-		directions = append(directions, impair.Direction{
-			Name: link.Name(), Match: m, Unit: link.Unit, Seed: seed + uint64(i), Impairment: link.Does,
-		})
+	return l.change(ctx, func() error { return l.setLinks(ctx, links, seed) })
+}
+
+func (l *Lab) setLinks(ctx context.Context, links []Link, seed uint64) error {
+	directions, err := l.directions(links, seed)
+	if err != nil {
+		return err
 	}
 	if err := l.links.Set(ctx, directions); err != nil {
-		return err
+		return silent(err)
 	}
 	l.Links, l.Seed = links, seed
 	return l.save()
 }
 
+// ChangeLinks is SetLinks for links that go on: they count on, and what is under
+// way arrives as it would have. It tells the counters of what was in force until
+// then, by the names of the directions.
+func (l *Lab) ChangeLinks(ctx context.Context, links []Link, seed uint64) (ended map[string]impair.Counters, err error) {
+	err = l.change(ctx, func() error {
+		ended, err = l.changeLinks(ctx, links, seed)
+		return err
+	})
+	return ended, err
+}
+
+func (l *Lab) changeLinks(ctx context.Context, links []Link, seed uint64) (ended map[string]impair.Counters, err error) {
+	directions, err := l.directions(links, seed)
+	if err != nil {
+		return nil, err
+	}
+	if ended, err = l.links.Change(ctx, directions); err != nil {
+		return nil, silent(err)
+	}
+	l.Links, l.Seed = links, seed
+	return ended, l.save()
+}
+
+// directions are what links and faults come to.
+func (l *Lab) directions(links []Link, seed uint64) ([]impair.Direction, error) {
+	var directions []impair.Direction
+	for i, link := range effective(links, l.Faults) {
+		m, err := match(&l.Topology, link.From, link.To)
+		if err != nil {
+			return nil, err
+		}
+		if err := link.Stages().Check(); err != nil {
+			return nil, fmt.Errorf("link %s: %w", link.Name(), err)
+		}
+		directions = append(directions, impair.Direction{
+			Name: link.Name(), Match: m, Unit: link.Unit, Seed: seed + uint64(i), Impairment: link.Does, Then: link.Then,
+		})
+	}
+	return directions, nil
+}
+
 // LinkStatus asks the emulator for its back end and counters.
-func (l *Lab) LinkStatus(ctx context.Context) (emulator.Status, error) { return l.links.Status(ctx) }
+func (l *Lab) LinkStatus(ctx context.Context) (emulator.Status, error) {
+	status, err := l.links.Status(ctx)
+	return status, silent(err)
+}
 
 // Check says whether every part of the lab lives.
 func (l *Lab) Check(ctx context.Context) error {

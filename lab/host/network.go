@@ -21,7 +21,10 @@ import (
 // measures, which links impair.
 const DataInterface = "data"
 
-const mgmtInterface = "mgmt"
+const (
+	mgmtInterface = "mgmt"
+	mgmtSuffix    = "m"
+)
 
 // Names in the WAN's namespace: cluster 1 has the bridge "c1", its node 2 the
 // ports "c1n2" (data) and "c1n2m" (mgmt, on the one bridge "mgmt").
@@ -126,7 +129,7 @@ func (n network) attach(h holder, node topology.Node, cluster, index int) error 
 		address              *netlink.Addr
 	}{
 		{bridgeName(cluster), port, DataInterface, withoutRoute(address(node.Data))},
-		{"mgmt", port + "m", mgmtInterface, address(node.Mgmt)},
+		{"mgmt", port + mgmtSuffix, mgmtInterface, address(node.Mgmt)},
 	}
 	if err := setUp(inside, "lo"); err != nil {
 		return fmt.Errorf("wire node %s: %w", node, err)

@@ -5,7 +5,6 @@ package impair
 
 import (
 	"fmt"
-	"net/netip"
 	"strings"
 
 	"skerry.dev/skerry/internal/quantity"
@@ -20,7 +19,8 @@ const (
 	// (GSO) are segmented before the link sees them. The default.
 	UnitPacket Unit = "packet"
 	// UnitSuperpacket decides per GSO super-packet of up to 64 KB, which is
-	// what sch_netem does and what the papers measured.
+	// what sch_netem does and what the papers measured. An impairment that copies
+	// or alters packets segments them all the same.
 	UnitSuperpacket Unit = "superpacket"
 )
 
@@ -33,26 +33,64 @@ const (
 	Uniform Distribution = "uniform"
 	// Normal has the jitter as its standard deviation, cut at a delay of 0.
 	Normal Distribution = "normal"
+	// Pareto has the jitter as its standard deviation and a long tail: a Pareto
+	// distribution of shape 3 moved to a mean of 0, cut at TableReach.
+	Pareto Distribution = "pareto"
 )
 
+// TableReach is where the tables of distributions end, in standard deviations:
+// netem's own bound (16-bit entries of 1/8192).
+const TableReach = 4
+
 // Impairment is what one direction of a link does. The zero value does nothing
-// and costs nothing.
+// and costs nothing. A packet meets loss first, then duplication, corruption and
+// reordering, then the queue before the rate, and at last the delay.
 type Impairment struct {
 	// Delay is added to every packet, one way.
 	Delay quantity.Duration `yaml:"delay,omitempty" json:"delay,omitempty"`
-	// Jitter varies the delay: half-width (uniform) or standard deviation (normal).
+	// Jitter varies the delay: half-width (uniform) or standard deviation (normal,
+	// pareto).
 	Jitter quantity.Duration `yaml:"jitter,omitempty" json:"jitter,omitempty"`
-	// Distribution of the jitter: uniform (default) or normal.
-	Distribution Distribution `yaml:"distribution,omitempty" json:"distribution,omitempty" jsonschema:"enum=uniform,enum=normal"`
-	// Reorder lets jitter change the order of packets; by default order is kept.
-	Reorder bool `yaml:"reorder,omitempty" json:"reorder,omitempty"`
-	// Loss is the probability that a packet is dropped, each independently.
+	// Distribution of the jitter: uniform (default), normal or pareto.
+	Distribution Distribution `yaml:"distribution,omitempty" json:"distribution,omitempty" jsonschema:"enum=uniform,enum=normal,enum=pareto"`
+	// Unordered lets jitter change the order of packets; by default order is kept.
+	Unordered bool `yaml:"unordered,omitempty" json:"unordered,omitempty"`
+	// Reorder is the probability that a packet skips the delay and so overtakes
+	// those that wait in it, each independently.
+	Reorder quantity.Fraction `yaml:"reorder,omitempty" json:"reorder,omitempty"`
+	// Loss is the probability that a packet is dropped, each independently; with
+	// a Burst, outside of its bad state.
 	Loss quantity.Fraction `yaml:"loss,omitempty" json:"loss,omitempty"`
+	// Burst has losses come in bursts.
+	Burst Burst `yaml:"burst,omitempty" json:"burst,omitzero"`
+	// Duplicate is the probability that a packet arrives twice, each independently.
+	Duplicate quantity.Fraction `yaml:"duplicate,omitempty" json:"duplicate,omitempty"`
+	// Corrupt is the probability that one bit of a packet is flipped behind its IP
+	// header, each independently.
+	Corrupt quantity.Fraction `yaml:"corrupt,omitempty" json:"corrupt,omitempty"`
 	// Rate limits the direction, counted on Ethernet frames; 0 is unlimited.
 	Rate quantity.Rate `yaml:"rate,omitempty" json:"rate,omitempty"`
 	// Queue bounds the bytes that wait for the rate (tail drop). By default one
-	// bandwidth-delay product of the round trip, at least 100 full frames.
+	// bandwidth-delay product of the round trip, at least 100 full frames; with a
+	// trace half a second of its mean rate.
 	Queue quantity.Size `yaml:"queue,omitempty" json:"queue,omitempty"`
+	// Trace is replayed in place of a rate, over and over: lte, 5g or a file, of
+	// mahimahi or with rates and delays. Its delay is added to that of the link.
+	Trace string `yaml:"trace,omitempty" json:"trace,omitempty"`
+}
+
+// Burst is the bad state of a Gilbert-Elliott channel: a Markov chain with a step
+// at every packet. The zero value never enters it.
+type Burst struct {
+	// Enter is the probability that a packet in the good state begins the bad one
+	// (p of the model).
+	Enter quantity.Fraction `yaml:"enter" json:"enter"`
+	// Leave is the probability that a packet in the bad state ends it (r); a burst
+	// is 1/Leave packets long at the mean.
+	Leave quantity.Fraction `yaml:"leave" json:"leave"`
+	// Loss is the probability that a packet in the bad state is dropped (1-h); by
+	// default all are.
+	Loss quantity.Fraction `yaml:"loss,omitempty" json:"loss,omitempty"`
 }
 
 // DefaultMTU is the IP MTU of a link where the topology names none.
@@ -64,9 +102,48 @@ const EthernetHeader = 14
 
 const queueFramesMin = 100
 
-// IsZero reports that the link does nothing: no delay, loss or rate.
+// IsZero reports that the link does nothing to a packet.
 func (i Impairment) IsZero() bool {
-	return i.Delay == 0 && i.Jitter == 0 && i.Loss == 0 && i.Rate == 0
+	return i.Delay == 0 && i.Jitter == 0 && i.Rate == 0 && i.Trace == "" && !i.Lossy() && !i.copies()
+}
+
+// Lossy reports that packets are lost at random.
+func (i Impairment) Lossy() bool { return i.Loss > 0 || i.Burst.Enter > 0 }
+
+// copies reports that packets are copied or altered.
+func (i Impairment) copies() bool { return i.Duplicate > 0 || i.Corrupt > 0 }
+
+// MeanLoss is the share of packets that are lost in the long run.
+func (i Impairment) MeanLoss() float64 {
+	bad := i.Burst.Share()
+	return (1-bad)*float64(i.Loss) + bad*float64(i.Burst.Drops())
+}
+
+// Share of packets that find the bad state, in the long run.
+func (b Burst) Share() float64 {
+	if b.Enter == 0 {
+		return 0
+	}
+	return float64(b.Enter / (b.Enter + b.Leave))
+}
+
+// Drops is the probability that a packet in the bad state is lost: Loss, or all
+// where that is 0.
+func (b Burst) Drops() quantity.Fraction {
+	if b.Loss == 0 {
+		return 1
+	}
+	return b.Loss
+}
+
+// String describes the burst as enter/leave, and the loss where it is not all:
+// "0.1%/20%/90%".
+func (b Burst) String() string {
+	text := b.Enter.String() + "/" + b.Leave.String()
+	if b.Drops() < 1 {
+		text += "/" + b.Loss.String()
+	}
+	return text
 }
 
 // Tolerance is how far the delay may be from what was asked for: 2 %, and at
@@ -76,20 +153,24 @@ func (i Impairment) Tolerance() quantity.Duration {
 	return max(i.Delay/share, least)
 }
 
-// String describes the impairment on one line: "5ms ±1ms 0.08% 1gbit".
+// String describes the impairment on one line: "5ms ±1ms 0.08% reorder 2% 1gbit".
 func (i Impairment) String() string {
 	var parts []string
-	if i.Delay > 0 {
-		parts = append(parts, i.Delay.String())
+	add := func(does bool, word string, value fmt.Stringer) {
+		if does {
+			parts = append(parts, word+value.String())
+		}
 	}
-	if i.Jitter > 0 {
-		parts = append(parts, "±"+i.Jitter.String())
-	}
-	if i.Loss > 0 {
-		parts = append(parts, i.Loss.String())
-	}
-	if i.Rate > 0 {
-		parts = append(parts, i.Rate.String())
+	add(i.Delay > 0, "", i.Delay)
+	add(i.Jitter > 0, "±", i.Jitter)
+	add(i.Loss > 0, "", i.Loss)
+	add(i.Burst.Enter > 0, "burst ", i.Burst)
+	add(i.Duplicate > 0, "duplicate ", i.Duplicate)
+	add(i.Corrupt > 0, "corrupt ", i.Corrupt)
+	add(i.Reorder > 0, "reorder ", i.Reorder)
+	add(i.Rate > 0, "", i.Rate)
+	if i.Trace != "" {
+		parts = append(parts, "trace "+i.Trace)
 	}
 	if len(parts) == 0 {
 		return "nothing"
@@ -107,137 +188,15 @@ func (i Impairment) QueueBytes() int64 {
 	return max(bdp, queueFramesMin*(DefaultMTU+EthernetHeader))
 }
 
-// SplitsPackets reports whether the unit matters: a pure delay treats a
-// super-packet exactly as its segments, so it need not be split.
+// Reach is the most that jitter adds to the delay.
+func (i Impairment) Reach() quantity.Duration {
+	return quantity.Duration(float64(i.Jitter) * i.Distribution.Quantile(1))
+}
+
+// SplitsPackets reports whether super-packets must be segmented before the link.
+// A pure delay treats one exactly as its segments. What copies or alters packets
+// does it to packets of the wire, whatever the unit.
 func (i Impairment) SplitsPackets(u Unit) bool {
-	return u != UnitSuperpacket && (i.Jitter != 0 || i.Loss != 0 || i.Rate != 0)
-}
-
-// Error says which field of an impairment is wrong, and what to write instead.
-type Error struct {
-	// Field by its key in a file, for example "jitter".
-	Field         string
-	Message, Hint string
-}
-
-// Error prints the message and the hint on one line.
-func (e *Error) Error() string { return e.Message + "; " + e.Hint }
-
-// Check says what is wrong with the impairment, as an *Error.
-func (i Impairment) Check() error {
-	wrong := func(field, hint, format string, args ...any) error {
-		return &Error{Field: field, Message: fmt.Sprintf(format, args...), Hint: hint}
-	}
-	switch {
-	case i.Delay < 0:
-		return wrong("delay", "write 0 or more", "delay %s is negative", i.Delay)
-	case i.Delay > delayMax:
-		return wrong("delay", fmt.Sprintf("write at most %s", delayMax), "delay %s is too long", i.Delay)
-	case i.Jitter < 0:
-		return wrong("jitter", "write 0 or more", "jitter %s is negative", i.Jitter)
-	case i.Jitter > delayMax:
-		return wrong("jitter", fmt.Sprintf("write at most %s", delayMax), "jitter %s is too long", i.Jitter)
-	case i.Jitter > 0 && i.Delay == 0:
-		return wrong("jitter", "set delay as well", "jitter %s has no delay to vary", i.Jitter)
-	case i.Distribution != "" && i.Distribution != Uniform && i.Distribution != Normal:
-		return wrong("distribution", "write uniform or normal", "distribution %q is not known", i.Distribution)
-	case i.Distribution != "" && i.Jitter == 0:
-		return wrong("distribution", "set jitter as well", "distribution %s has no jitter to shape", i.Distribution)
-	case i.Distribution != Normal && i.Jitter > i.Delay:
-		return wrong("jitter", "a packet cannot arrive before it was sent: write at most the delay",
-			"jitter %s is larger than delay %s", i.Jitter, i.Delay)
-	case i.Reorder && i.Jitter == 0:
-		return wrong("reorder", "set jitter as well", "reorder has no jitter to come from")
-	case !(i.Loss >= 0 && i.Loss <= 1): // NaN too
-		return wrong("loss", "write 0% to 100%", "loss %s is no probability", i.Loss)
-	case i.Rate < 0:
-		return wrong("rate", "write 0 or more", "rate %s is negative", i.Rate)
-	case i.Queue < 0:
-		return wrong("queue", "write 0 or more", "queue %s is negative", i.Queue)
-	case i.Queue > 0 && i.Rate == 0:
-		return wrong("queue", "set rate as well", "queue %s has no rate to wait for", i.Queue)
-	}
-	return nil
-}
-
-// delayMax bounds how long a packet may be held, and with it the memory.
-const delayMax = quantity.Duration(60e9)
-
-// Counters is what one direction has done since it was set, in packets (or
-// super-packets) and bytes.
-type Counters struct {
-	// Packets that entered the link, and their bytes as IP packets.
-	Packets uint64 `json:"packets"`
-	Bytes   uint64 `json:"bytes"`
-	// Lost at random, as asked for.
-	Lost uint64 `json:"lost"`
-	// Overflowed the bounded queue before the rate.
-	Overflowed uint64 `json:"overflowed"`
-	// Late packets left more than Tolerance after their due time.
-	Late uint64 `json:"late"`
-	// LateMaxNs is the worst lateness, in nanoseconds.
-	LateMaxNs int64 `json:"late_max_ns"`
-	// Missed were dropped before the emulator could read them.
-	Missed uint64 `json:"missed"`
-}
-
-// Direction is one direction of a link, as the WAN's namespace sees it.
-type Direction struct {
-	// Name of the direction, unique in a lab: FROM>TO.
-	Name  string `json:"name"`
-	Match Match  `json:"match"`
-	Unit  Unit   `json:"unit"`
-	// Seed of the loss and jitter of this direction.
-	Seed uint64 `json:"seed"`
-	Impairment
-}
-
-// Match selects the packets of a direction in the WAN's namespace.
-type Match struct {
-	// In and Out name the interfaces that a packet crosses: the bridges of two
-	// clusters, or, where Bridged is set, two ports of one cluster's bridge.
-	In      string `json:"in"`
-	Out     string `json:"out"`
-	Bridged bool   `json:"bridged,omitempty"`
-	// Source and Destination narrow a routed direction to two nodes.
-	Source      netip.Addr `json:"source,omitzero"`
-	Destination netip.Addr `json:"destination,omitzero"`
-}
-
-// Minus is what was counted since an earlier time, with the worst lateness of
-// all time. Where a count has gone backwards the link was set anew in between:
-// forward is false, and the counts are those since then.
-func (c Counters) Minus(earlier Counters) (since Counters, forward bool) {
-	if c.Packets < earlier.Packets || c.Bytes < earlier.Bytes || c.Lost < earlier.Lost ||
-		c.Overflowed < earlier.Overflowed || c.Late < earlier.Late || c.Missed < earlier.Missed {
-		return c, false
-	}
-	return Counters{
-		Packets: c.Packets - earlier.Packets, Bytes: c.Bytes - earlier.Bytes,
-		Lost: c.Lost - earlier.Lost, Overflowed: c.Overflowed - earlier.Overflowed,
-		Late: c.Late - earlier.Late, LateMaxNs: c.LateMaxNs,
-		Missed: c.Missed - earlier.Missed,
-	}, true
-}
-
-// Gaps is when an emulator was kept from its packets since links were set.
-type Gaps struct {
-	// MaxNs is the longest of all, in nanoseconds.
-	MaxNs int64 `json:"max_ns"`
-	// Count of those longer than GapBound.
-	Count uint64 `json:"count"`
-}
-
-// GapBound is how long an emulator may be kept from its packets before that
-// counts: several times what it needs for all that one look finds.
-const GapBound = quantity.Duration(1e6)
-
-// Plus adds the counts of two times; the worst lateness is the worse one.
-func (c Counters) Plus(o Counters) Counters {
-	return Counters{
-		Packets: c.Packets + o.Packets, Bytes: c.Bytes + o.Bytes,
-		Lost: c.Lost + o.Lost, Overflowed: c.Overflowed + o.Overflowed,
-		Late: c.Late + o.Late, LateMaxNs: max(c.LateMaxNs, o.LateMaxNs),
-		Missed: c.Missed + o.Missed,
-	}
+	decides := i.Jitter != 0 || i.Rate != 0 || i.Trace != "" || i.Reorder != 0 || i.Lossy()
+	return i.copies() || u != UnitSuperpacket && decides
 }

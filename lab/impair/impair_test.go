@@ -19,7 +19,11 @@ func TestCheckAcceptsWhatIsGood(t *testing.T) {
 		{Delay: 60_000 * ms},
 		{Delay: 5 * ms, Jitter: 5 * ms},
 		{Delay: 5 * ms, Jitter: 9 * ms, Distribution: impair.Normal},
-		{Delay: 5 * ms, Jitter: ms, Distribution: impair.Uniform, Reorder: true, Loss: 0.0008, Rate: 1e9, Queue: 64 << 10},
+		{Delay: 5 * ms, Jitter: ms, Distribution: impair.Uniform, Unordered: true, Loss: 0.0008, Rate: 1e9, Queue: 64 << 10},
+		{Delay: 5 * ms, Jitter: 5 * ms, Distribution: impair.Pareto},
+		{Delay: ms, Reorder: 0.25, Duplicate: 1, Corrupt: 1},
+		{Loss: 0.001, Burst: impair.Burst{Enter: 0.01, Leave: 0.25, Loss: 0.9}},
+		{Burst: impair.Burst{Enter: 1, Leave: 1}},
 	} {
 		if err := good.Check(); err != nil {
 			t.Errorf("%+v: %v", good, err)
@@ -38,9 +42,20 @@ func TestCheck(t *testing.T) {
 		{impair.Impairment{Jitter: ms}, "jitter", "jitter 1ms has no delay to vary; set delay as well"},
 		{impair.Impairment{Delay: ms, Jitter: 2 * ms}, "jitter", "jitter 2ms is larger than delay 1ms; a packet cannot arrive before it was sent: write at most the delay"},
 		{impair.Impairment{Delay: ms, Jitter: 60_001 * ms, Distribution: impair.Normal}, "jitter", "jitter 1m0.001s is too long; write at most 1m0s"},
-		{impair.Impairment{Delay: ms, Jitter: ms, Distribution: "pareto"}, "distribution", `distribution "pareto" is not known; write uniform or normal`},
+		{impair.Impairment{Delay: ms, Jitter: ms, Distribution: "cauchy"}, "distribution", `distribution "cauchy" is not known; write uniform, normal or pareto`},
+		{impair.Impairment{Delay: ms, Jitter: 2 * ms, Distribution: impair.Pareto}, "jitter", ""},
 		{impair.Impairment{Delay: ms, Distribution: impair.Normal}, "distribution", "distribution normal has no jitter to shape; set jitter as well"},
-		{impair.Impairment{Delay: ms, Reorder: true}, "reorder", "reorder has no jitter to come from; set jitter as well"},
+		{impair.Impairment{Delay: ms, Unordered: true}, "unordered", "unordered has no jitter to come from; set jitter as well"},
+		{impair.Impairment{Reorder: 0.01}, "reorder", "reorder 1% has no delay to skip; set delay as well"},
+		{impair.Impairment{Delay: ms, Reorder: 0.26}, "reorder", "with reorder 26% the delay could not be proven; write at most 25%"},
+		{impair.Impairment{Delay: ms, Reorder: -0.1}, "reorder", ""},
+		{impair.Impairment{Duplicate: 1.5}, "duplicate", "duplicate 150% is no probability; write 0% to 100%"},
+		{impair.Impairment{Corrupt: quantity.Fraction(math.NaN())}, "corrupt", ""},
+		{impair.Impairment{Burst: impair.Burst{Enter: 2, Leave: 1}}, "burst.enter", "burst.enter 200% is no probability; write 0% to 100%"},
+		{impair.Impairment{Burst: impair.Burst{Enter: 0.1, Leave: -1}}, "burst.leave", ""},
+		{impair.Impairment{Burst: impair.Burst{Enter: 0.1, Leave: 0.1, Loss: 7}}, "burst.loss", ""},
+		{impair.Impairment{Burst: impair.Burst{Leave: 0.1}}, "burst.enter", "a burst with enter 0% never begins; write how likely a packet begins one, such as 1%"},
+		{impair.Impairment{Burst: impair.Burst{Enter: 0.1}}, "burst.leave", "a burst with leave 0% never ends; write how likely a packet ends one, such as 25%"},
 		{impair.Impairment{Loss: 1.5}, "loss", "loss 150% is no probability; write 0% to 100%"},
 		{impair.Impairment{Loss: quantity.Fraction(math.NaN())}, "loss", ""},
 		{impair.Impairment{Rate: -1}, "rate", "rate -1bit is negative; write 0 or more"},
@@ -85,6 +100,8 @@ func TestIsZeroAndSplitsPackets(t *testing.T) {
 		{"jitter", impair.Impairment{Delay: ms, Jitter: ms}, false, true},
 		{"loss", impair.Impairment{Loss: 0.1}, false, true},
 		{"rate", impair.Impairment{Rate: 1e6}, false, true},
+		{"reorder", impair.Impairment{Delay: ms, Reorder: 0.1}, false, true},
+		{"burst", impair.Impairment{Burst: impair.Burst{Enter: 0.1, Leave: 0.1}}, false, true},
 	} {
 		if got := c.link.IsZero(); got != c.zero {
 			t.Errorf("%s: IsZero is %v", c.name, got)
@@ -94,6 +111,46 @@ func TestIsZeroAndSplitsPackets(t *testing.T) {
 		}
 		if c.link.SplitsPackets(impair.UnitSuperpacket) {
 			t.Errorf("%s: splits super-packets", c.name)
+		}
+	}
+	for _, copies := range []impair.Impairment{{Duplicate: 0.1}, {Corrupt: 0.1}} {
+		if copies.IsZero() || !copies.SplitsPackets(impair.UnitPacket) || !copies.SplitsPackets(impair.UnitSuperpacket) {
+			t.Errorf("%s: does nothing, or does it to a super-packet", copies)
+		}
+	}
+}
+
+func TestString(t *testing.T) {
+	for _, c := range []struct {
+		link impair.Impairment
+		want string
+	}{
+		{impair.Impairment{}, "nothing"},
+		{impair.Impairment{Delay: 5 * ms, Jitter: ms, Loss: 0.0008, Rate: 1e9}, "5ms ±1ms 0.08% 1gbit"},
+		{impair.Impairment{Burst: impair.Burst{Enter: 0.01, Leave: 0.25}}, "burst 1%/25%"},
+		{
+			impair.Impairment{Delay: ms, Burst: impair.Burst{Enter: 0.01, Leave: 0.25, Loss: 0.9}, Duplicate: 0.02, Corrupt: 0.03, Reorder: 0.04},
+			"1ms burst 1%/25%/90% duplicate 2% corrupt 3% reorder 4%",
+		},
+	} {
+		if got := c.link.String(); got != c.want {
+			t.Errorf("got %q, want %q", got, c.want)
+		}
+	}
+}
+
+func TestMeanLoss(t *testing.T) {
+	for _, c := range []struct {
+		link impair.Impairment
+		want float64
+	}{
+		{impair.Impairment{}, 0},
+		{impair.Impairment{Loss: 0.01}, 0.01},
+		{impair.Impairment{Burst: impair.Burst{Enter: 0.01, Leave: 0.24}}, 0.04},
+		{impair.Impairment{Loss: 0.5, Burst: impair.Burst{Enter: 0.1, Leave: 0.3, Loss: 0.9}}, 0.6},
+	} {
+		if got := c.link.MeanLoss(); math.Abs(got-c.want) > 1e-12 {
+			t.Errorf("%s: got %g, want %g", c.link, got, c.want)
 		}
 	}
 }
@@ -109,9 +166,9 @@ func TestTolerance(t *testing.T) {
 }
 
 func TestMinus(t *testing.T) {
-	early := impair.Counters{Packets: 10, Bytes: 1000, Lost: 1, Overflowed: 2, Late: 3, LateMaxNs: 90, Missed: 4}
-	later := impair.Counters{Packets: 30, Bytes: 5000, Lost: 2, Overflowed: 2, Late: 5, LateMaxNs: 90, Missed: 4}
-	want := impair.Counters{Packets: 20, Bytes: 4000, Lost: 1, Late: 2, LateMaxNs: 90}
+	early := impair.Counters{Packets: 10, Bytes: 1000, Lost: 1, Overflowed: 2, Late: 3, LateMaxNs: 90, Missed: 4, Duplicated: 5, Corrupted: 6, Reordered: 7}
+	later := impair.Counters{Packets: 30, Bytes: 5000, Lost: 2, Overflowed: 2, Late: 5, LateMaxNs: 90, Missed: 4, Duplicated: 7, Corrupted: 9, Reordered: 11}
+	want := impair.Counters{Packets: 20, Bytes: 4000, Lost: 1, Late: 2, LateMaxNs: 90, Duplicated: 2, Corrupted: 3, Reordered: 4}
 	if got, forward := later.Minus(early); got != want || !forward {
 		t.Errorf("got %+v, %v, want %+v", got, forward, want)
 	}
@@ -123,6 +180,9 @@ func TestMinus(t *testing.T) {
 		"overflowed": func(c *impair.Counters) { c.Overflowed = 1 },
 		"late":       func(c *impair.Counters) { c.Late = 2 },
 		"missed":     func(c *impair.Counters) { c.Missed = 3 },
+		"duplicated": func(c *impair.Counters) { c.Duplicated = 4 },
+		"corrupted":  func(c *impair.Counters) { c.Corrupted = 5 },
+		"reordered":  func(c *impair.Counters) { c.Reordered = 6 },
 	} {
 		anew := later
 		back(&anew)

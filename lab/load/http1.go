@@ -25,17 +25,17 @@ type http1 struct {
 }
 
 // formatHTTP1 is a request of that target, header and body.
-func formatHTTP1(target string, m message, last bool) []byte {
+func formatHTTP1(target string, m Message, last bool) []byte {
 	var b bytes.Buffer
-	fmt.Fprintf(&b, "%s %s HTTP/1.1\r\nHost: %s\r\nUser-Agent: %s\r\n", m.method, m.path, target, userAgent)
-	if m.method == http.MethodPost {
-		fmt.Fprintf(&b, "Content-Type: %s\r\nContent-Length: %d\r\n", contentType, len(m.body))
+	fmt.Fprintf(&b, "%s %s HTTP/1.1\r\nHost: %s\r\nUser-Agent: %s\r\n", m.Method, m.Path, target, userAgent)
+	if m.Method == http.MethodPost {
+		fmt.Fprintf(&b, "Content-Type: %s\r\nContent-Length: %d\r\n", ContentType, len(m.Body))
 	}
 	if last {
 		b.WriteString("Connection: close\r\n")
 	}
 	b.WriteString("\r\n")
-	b.Write(m.body)
+	b.Write(m.Body)
 	return b.Bytes()
 }
 

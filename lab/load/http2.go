@@ -33,7 +33,7 @@ const (
 // stream at a time. The library decodes; what is sent is written out here, so
 // that a request is one write.
 type http2Link struct {
-	message message
+	message Message
 	// fields is the request's header block. It leaves the dynamic table alone, so
 	// that every request has the same size.
 	fields []byte
@@ -55,18 +55,18 @@ type http2Link struct {
 }
 
 // formatHTTP2 is the header block of a request.
-func formatHTTP2(target string, m message) []byte {
+func formatHTTP2(target string, m Message) []byte {
 	var b bytes.Buffer
 	e := hpack.NewEncoder(&b)
 	e.SetMaxDynamicTableSize(0)
 	fields := []hpack.HeaderField{
-		{Name: ":method", Value: m.method}, {Name: ":scheme", Value: "http"},
-		{Name: ":authority", Value: target}, {Name: ":path", Value: m.path},
+		{Name: ":method", Value: m.Method}, {Name: ":scheme", Value: "http"},
+		{Name: ":authority", Value: target}, {Name: ":path", Value: m.Path},
 		{Name: "user-agent", Value: userAgent},
 	}
-	if m.method == http.MethodPost {
-		fields = append(fields, hpack.HeaderField{Name: "content-type", Value: contentType},
-			hpack.HeaderField{Name: "content-length", Value: strconv.Itoa(len(m.body))})
+	if m.Method == http.MethodPost {
+		fields = append(fields, hpack.HeaderField{Name: "content-type", Value: ContentType},
+			hpack.HeaderField{Name: "content-length", Value: strconv.Itoa(len(m.Body))})
 	}
 	for _, f := range fields {
 		_ = e.WriteField(f) // a buffer takes everything
@@ -158,7 +158,7 @@ type http2Request struct {
 }
 
 func (e *http2Request) send() error {
-	e.unsent = e.message.body
+	e.unsent = e.message.Body
 	flags := http2.FlagHeadersEndHeaders
 	if len(e.unsent) == 0 {
 		flags |= http2.FlagHeadersEndStream

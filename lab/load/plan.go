@@ -14,11 +14,10 @@ import (
 	"skerry.dev/skerry/lab/workload"
 )
 
-// What every request says of itself.
-const (
-	userAgent   = "skerry-agent"
-	contentType = "application/octet-stream"
-)
+const userAgent = "skerry-agent"
+
+// ContentType of every body that a load sends.
+const ContentType = "application/octet-stream"
 
 // plan is what all threads share: it is made before the first request and not
 // written afterwards.
@@ -26,7 +25,7 @@ type plan struct {
 	Spec
 	// address is the target, looked up.
 	address netip.AddrPort
-	message message
+	message Message
 	// wire is the message as the protocol sends it: all of it, but the header
 	// alone of HTTP/2, where frames go between.
 	wire []byte
@@ -38,10 +37,25 @@ type plan struct {
 	arrivals []int64
 }
 
-// message is a request as the workload sees it.
-type message struct {
-	method, path string
-	body         []byte
+// Message is a request as the workload sees it.
+type Message struct {
+	Method, Path string
+	// Body of a POST; a GET has none.
+	Body []byte
+}
+
+// Message of a load: all of its requests are the same.
+func (s Spec) Message() Message {
+	m := Message{Method: http.MethodGet, Path: "/"}
+	switch s.Workload {
+	case workload.PayloadEcho, workload.PayloadRecv:
+		m.Method, m.Body = http.MethodPost, payload(s.Size, s.Seed)
+	case workload.Sleep:
+		m.Method, m.Body = http.MethodPost, []byte(decimal(float64(s.Time)/1e6))
+	case workload.Burn:
+		m.Path = "/?ms=" + decimal(float64(s.Time)/1e6) + "&mb=" + decimal(float64(s.Memory)/1e6)
+	}
+	return m
 }
 
 // requests is how many the load makes.
@@ -65,30 +79,22 @@ func newPlan(ctx context.Context, s Spec) (*plan, error) {
 	if err != nil {
 		return nil, fmt.Errorf("target %q: %w", s.Target, err)
 	}
-	p := &plan{Spec: s, address: address, wantLen: -1}
-	m := message{method: http.MethodGet, path: "/"}
+	m := s.Message()
+	p := &plan{Spec: s, address: address, message: m, wantLen: -1}
 	switch s.Workload {
 	case workload.PayloadEcho:
-		m.method, m.body = http.MethodPost, payload(s.Size, s.Seed)
-		p.want, p.wantLen = m.body, len(m.body)
-	case workload.PayloadRecv:
-		m.method, m.body = http.MethodPost, payload(s.Size, s.Seed)
+		p.want, p.wantLen = m.Body, len(m.Body)
 	case workload.StaticReply:
 		p.wantLen = workload.StaticReplyLen
-	case workload.Sleep:
-		m.method, m.body = http.MethodPost, []byte(decimal(float64(s.Time)/1e6))
-	case workload.Burn:
-		m.path = "/?ms=" + decimal(float64(s.Time)/1e6) + "&mb=" + decimal(float64(s.Memory)/1e6)
 	}
 	if p.open() {
 		p.arrivals = arrivals(s)
 	}
-	p.message = m
 	switch s.Protocol {
 	case workload.HTTP2:
 		p.wire = formatHTTP2(p.Target, m)
 	case workload.TCP, workload.UDP:
-		p.wire = m.body
+		p.wire = m.Body
 	default:
 		p.wire = formatHTTP1(p.Target, m, p.Connection == New)
 	}

@@ -21,11 +21,13 @@ type model struct {
 // way is one direction of all links of a hop map.
 type way struct {
 	delay time.Duration
-	// rates of the links that have one, the slowest first, in bit/s.
+	// rates of the stages that have one, the slowest first, in bit/s.
 	rates []float64
 	// delayed counts the links with a delay.
-	delayed       int
-	lossy, jitter bool
+	delayed                 int
+	lossy, jitter, reorders bool
+	// replays is that a link does what a trace says.
+	replays bool
 }
 
 func newModel(cell experiment.Cell, hops experiment.HopMap, congestion string) model {
@@ -42,15 +44,21 @@ func newModel(cell experiment.Cell, hops experiment.HopMap, congestion string) m
 func newWay(hops experiment.HopMap) way {
 	var w way
 	for _, h := range hops.Hops {
-		w.delay += h.Link.Delay.Std()
-		if h.Link.Delay > 0 {
+		together := h.Link.Together()
+		w.delay += together.Delay.Std()
+		if together.Delay > 0 {
 			w.delayed++
 		}
-		if h.Link.Rate > 0 {
-			w.rates = append(w.rates, float64(h.Link.Rate))
+		for _, stage := range h.Link {
+			if stage.Rate > 0 {
+				w.rates = append(w.rates, float64(stage.Rate))
+			}
+			// A receiver drops what is corrupted.
+			w.lossy = w.lossy || stage.Lossy() || stage.Corrupt > 0
 		}
-		w.lossy = w.lossy || h.Link.Loss > 0
-		w.jitter = w.jitter || h.Link.Jitter > 0
+		w.replays = w.replays || h.Link.Replays()
+		w.jitter = w.jitter || together.Jitter > 0
+		w.reorders = w.reorders || together.Reorder > 0 || together.Unordered
 	}
 	slices.Sort(w.rates)
 	return w
@@ -116,7 +124,10 @@ func (m model) notes(p Prediction, fresh ramp) []string {
 		add(kept && ramps && idle > timeout && m.restarts(),
 			"each connection waits about %s for its next request, longer than the retransmission timeout: slow start begins anew, which is left out", idle.Round(time.Millisecond))
 	}
+	add(m.there.replays || m.back.replays, "links replay a trace: its rates and delays are left out")
+	add(len(m.cell.Scenario.Timeline) > 0, "links change while the load runs: this is of its beginning")
 	add(tcp && (m.there.lossy || m.back.lossy), "links lose packets: what TCP makes of that is left out")
+	add(tcp && (m.there.reorders || m.back.reorders), "links reorder packets: what TCP takes for lost of them is left out")
 	add(ramps && m.congestion == cubic && (m.there.jitter || m.back.jitter), "jitter may end the slow start of cubic early (HyStart)")
 	add(ramps && !slices.Contains([]string{cubic, reno, bbr}, m.congestion), "the slow start of %s is taken for that of reno", m.congestion)
 	add(tcp && m.congestion == bbr && max(m.request.segments, m.answer.segments) > 1,

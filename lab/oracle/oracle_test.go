@@ -3,6 +3,7 @@ package oracle_test
 import (
 	"math"
 	"math/rand/v2"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -250,6 +251,27 @@ func TestShare(t *testing.T) {
 	}
 }
 
+// Stages of a link cost what links in a row do, but for the proxies that could
+// stand between those.
+func TestStagesAreLinksInARow(t *testing.T) {
+	slow, fast := quantity.Rate(20e6), quantity.Rate(1e9)
+	row := predict(echo(1e5, anew), "reno", hop{3 * ms, slow}, hop{2 * ms, fast})
+	c := echo(1e5, anew)
+	c.Scenario.Links = []experiment.Link{{
+		Between:    []topology.Ref{"c1/n0", "c1/n1"},
+		Impairment: impair.Impairment{Delay: quantity.Duration(3 * ms), Rate: slow},
+		Then:       []impair.Impairment{{Delay: quantity.Duration(2 * ms), Rate: fast}},
+	}}
+	stages := oracle.Predict(c, c.Scenario.HopMap([]topology.Ref{"c1/n0", "c1/n1"}), "reno")
+	if len(row.Notes) != 1 || len(stages.Notes) != 0 {
+		t.Errorf("notes %q of links, %q of stages", row.Notes, stages.Notes)
+	}
+	row.Notes, stages.Notes = nil, nil
+	if !reflect.DeepEqual(row, stages) || stages.RTT != 10*ms {
+		t.Errorf("links in a row %+v\nstages         %+v", row, stages)
+	}
+}
+
 // A note stands where, and only where, it matters.
 func TestNotes(t *testing.T) {
 	big := echo(1e6, kept)
@@ -278,6 +300,18 @@ func TestNotes(t *testing.T) {
 		{"busy open loop", with(big, func(c *experiment.Cell) { c.Rate = 5 }), "cubic", []hop{near}, []string{"request 1"}},
 		{"open loop with bbr", with(big, func(c *experiment.Cell) { c.Rate = 2 }), "bbr", []hop{near}, []string{"request 1", "bbr paces"}},
 		{"loss", link(impair.Impairment{Delay: delay, Loss: 0.01}), "reno", nil, []string{"request 1", "links lose packets"}},
+		{"bursts", link(impair.Impairment{Delay: delay, Burst: impair.Burst{Enter: 0.01, Leave: 0.25}}), "reno", nil, []string{"request 1", "links lose packets"}},
+		{"corruption", link(impair.Impairment{Delay: delay, Corrupt: 0.01}), "reno", nil, []string{"request 1", "links lose packets"}},
+		{"duplicates", link(impair.Impairment{Delay: delay, Duplicate: 0.01}), "reno", nil, []string{"request 1"}},
+		{"reordering", link(impair.Impairment{Delay: delay, Reorder: 0.01}), "reno", nil, []string{"request 1", "links reorder packets"}},
+		{"jitter in any order", link(impair.Impairment{Delay: delay, Jitter: 1, Unordered: true}), "reno", nil, []string{"request 1", "links reorder packets"}},
+		{
+			"a stage that loses", with(big, func(c *experiment.Cell) {
+				c.Scenario.Links = []experiment.Link{{
+					Between: []topology.Ref{"c1/n0", "c1/n1"}, Impairment: impair.Impairment{Delay: delay}, Then: []impair.Impairment{{Loss: 0.01}},
+				}}
+			}), "reno", nil, []string{"request 1", "links lose packets"},
+		},
 		{"jitter", link(impair.Impairment{Delay: delay, Jitter: 1}), "cubic", nil, []string{"request 1", "HyStart"}},
 		{"jitter with reno", link(impair.Impairment{Delay: delay, Jitter: 1}), "reno", nil, []string{"request 1"}},
 		{"another", big, "vegas", []hop{near}, []string{"request 1", "the slow start of vegas is taken for that of reno"}},

@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"skerry.dev/skerry/lab/topology"
 )
 
 // about is what was run and how to see it otherwise.
@@ -32,7 +34,7 @@ func aboutOf(in Input, all []Figure, more int) about {
 	for _, s := range in.Experiment.Scenarios {
 		v := scenarioView{Name: s.Name, Unit: string(unitOf(s))}
 		for _, l := range s.Links {
-			v.Links = append(v.Links, Fact{Name: linkText(l), Value: impairmentText(l.Impairment)})
+			v.Links = append(v.Links, Fact{Name: linkText(l), Value: stagesText(l.Stages())})
 		}
 		a.Scenarios = append(a.Scenarios, v)
 	}
@@ -64,12 +66,21 @@ func factsOf(in Input) []Fact {
 		{Name: "clusters", Value: clustersText(e.Topology)},
 		{Name: "client", Value: string(e.Topology.Client)},
 		{Name: "service", Value: string(e.Topology.Service)},
+		{Name: "replicas", Value: refsText(e.Topology.Replicas)},
 		{Name: "repetitions", Value: strconv.Itoa(e.Repetitions)},
 	}
 	for _, f := range conditions() {
 		facts = append(facts, Fact{Name: longName(f.name), Value: strings.Join(levelsOf(f, in.Results), ", ")})
 	}
 	return slices.DeleteFunc(append(facts, p.Facts...), func(f Fact) bool { return f.Value == "" })
+}
+
+func refsText(refs []topology.Ref) string {
+	names := make([]string, len(refs))
+	for i, r := range refs {
+		names[i] = string(r)
+	}
+	return strings.Join(names, ", ")
 }
 
 func longName(factor string) string {

@@ -14,7 +14,7 @@ import (
 func conditionHeader() []string {
 	return []string{
 		"cell", "scenario", "system", "workload", "size_bytes", "time_ms", "memory_bytes", "threads", "think_ms",
-		"rate_per_s", "arrivals", "protocol", "connections",
+		"rate_per_s", "arrivals", "tool", "protocol", "connections",
 	}
 }
 
@@ -22,7 +22,7 @@ func conditionFields(c experiment.Cell) []string {
 	return []string{
 		c.ID(), c.Scenario.Name, c.System, c.Workload, strconv.FormatInt(int64(c.Size), 10), decimal(inMs(c.Time.Std())),
 		strconv.FormatInt(int64(c.Memory), 10), strconv.Itoa(c.Threads), decimal(inMs(c.Think.Std())),
-		decimal(float64(c.Rate)), c.Arrivals, c.Speaks(), c.Connection,
+		decimal(float64(c.Rate)), c.Arrivals, c.SentBy(), c.Speaks(), c.Connection,
 	}
 }
 
@@ -68,9 +68,10 @@ func cellFields(r Result) []string {
 	add(interval, r.Median.Low/1e6)
 	add(interval, r.Median.High/1e6)
 	t := s.Times
-	for _, v := range []float64{inMs(t.P90), inMs(t.P99), inMs(t.Max), inMs(t.Mean), inMs(t.IQRMean)} {
+	for _, v := range []float64{inMs(t.P90), inMs(t.P99), inMs(t.Max), inMs(t.Mean)} {
 		add(measured, v)
 	}
+	add(measured && !r.Total, inMs(t.IQRMean))
 	add(counted && s.FirstN > 0, inMs(s.First))
 	add(r.Oracle.Limit > 0, inMs(r.Oracle.Limit))
 	share, ok := r.shareOfLimit()

@@ -28,21 +28,37 @@ func objectiveText(o experiment.Objective) string {
 	return text
 }
 
-// impairmentText is "delay 5ms ± 1ms uniform, loss 0.08%, rate 1gbit".
-func impairmentText(i impair.Impairment) string {
+// stagesText is the stages that do something, each as impairmentText has it:
+// "delay 5ms, loss 0.08%; then delay 1ms".
+func stagesText(stages impair.Stages) string {
 	var parts []string
-	if i.Delay != 0 {
-		parts = append(parts, "delay "+i.Delay.String()+jitterText(i))
-	}
-	if i.Loss != 0 {
-		parts = append(parts, "loss "+i.Loss.String())
-	}
-	if i.Rate != 0 {
-		parts = append(parts, fmt.Sprintf("rate %s, queue %s", i.Rate, quantity.Size(i.QueueBytes())))
+	for _, i := range stages {
+		if !i.IsZero() {
+			parts = append(parts, impairmentText(i))
+		}
 	}
 	if len(parts) == 0 {
 		return "nothing"
 	}
+	return strings.Join(parts, "; then ")
+}
+
+// impairmentText is "delay 5ms ± 1ms uniform, loss 0.08%, rate 1gbit".
+func impairmentText(i impair.Impairment) string {
+	var parts []string
+	add := func(does bool, format string, args ...any) {
+		if does {
+			parts = append(parts, fmt.Sprintf(format, args...))
+		}
+	}
+	add(i.Delay > 0, "delay %s%s", i.Delay, jitterText(i))
+	add(i.Loss > 0, "loss %s", i.Loss)
+	add(i.Burst.Enter > 0, "bursts of loss %s entered with %s, left with %s", i.Burst.Drops(), i.Burst.Enter, i.Burst.Leave)
+	add(i.Duplicate > 0, "duplicated %s", i.Duplicate)
+	add(i.Corrupt > 0, "corrupted %s", i.Corrupt)
+	add(i.Reorder > 0, "reordered %s", i.Reorder)
+	add(i.Rate > 0, "rate %s, queue %s", i.Rate, quantity.Size(i.QueueBytes()))
+	add(i.Trace != "", "as trace %s", i.Trace)
 	return strings.Join(parts, ", ")
 }
 
@@ -55,8 +71,8 @@ func jitterText(i impair.Impairment) string {
 		shape = impair.Uniform
 	}
 	text := fmt.Sprintf(" ± %s %s", i.Jitter, shape)
-	if i.Reorder {
-		text += " with reordering"
+	if i.Unordered {
+		text += " in any order"
 	}
 	return text
 }

@@ -10,6 +10,7 @@ import (
 
 	"gonum.org/v1/gonum/mathext"
 
+	"skerry.dev/skerry/internal/quantity"
 	"skerry.dev/skerry/lab/impair/proof"
 )
 
@@ -113,7 +114,7 @@ func troublesOf(r Result, cell string) []trouble {
 
 func linkOf(cell string, r Result, l Link) linkView {
 	v := linkView{
-		Cell: cell, Name: l.Asked.Name, Asked: l.Asked.String(),
+		Cell: cell, Name: l.label(), Asked: l.Asked.String(),
 		Packets: strconv.FormatUint(l.Seen.Packets, 10), Late: l.Seen.Late, Missed: l.Seen.Missed,
 		Before: noFigure, After: noFigure, Rate: noFigure, Loss: noFigure, LateMax: noFigure, Verdict: "not probed",
 	}
@@ -124,13 +125,13 @@ func linkOf(cell string, r Result, l Link) linkView {
 	var before, after []proof.Probe
 	tries, rejected := 0, 0
 	for _, t := range r.Proofs {
-		d, found := directionOf(t, l.Asked.Name)
+		d, found := directionOf(t, l)
 		if !found {
 			continue
 		}
 		tries++
 		unknown = unknown || d.LossUnknown
-		if slices.ContainsFunc(t.Reasons, func(reason string) bool { return strings.HasPrefix(reason, d.Name+": ") }) {
+		if slices.ContainsFunc(t.Reasons, func(reason string) bool { return strings.HasPrefix(reason, d.Label()+": ") }) {
 			rejected++
 		}
 		// Of a cell that counts, those that count are shown.
@@ -158,10 +159,19 @@ func linkOf(cell string, r Result, l Link) linkView {
 	return v
 }
 
-// directionOf finds a direction by its name, which links write with an arrow.
-func directionOf(t Try, name string) (proof.Direction, bool) {
-	name = strings.ReplaceAll(name, " → ", ">")
-	i := slices.IndexFunc(t.Directions, func(d proof.Direction) bool { return d.Name == name })
+// label is the link's name, and from when on it does this.
+func (l Link) label() string {
+	if l.From == 0 {
+		return l.Asked.Name
+	}
+	return fmt.Sprintf("%s from %s", l.Asked.Name, quantity.Duration(l.From))
+}
+
+// directionOf finds a direction by its name, which links write with an arrow, and
+// by when it was asked for.
+func directionOf(t Try, l Link) (proof.Direction, bool) {
+	name := strings.ReplaceAll(l.Asked.Name, " → ", ">")
+	i := slices.IndexFunc(t.Directions, func(d proof.Direction) bool { return d.Name == name && d.FromNs == int64(l.From) })
 	if i < 0 {
 		return proof.Direction{}, false
 	}

@@ -53,6 +53,7 @@ func conditions() []factor {
 		{"threads", func(c experiment.Cell) string { return strconv.Itoa(c.Threads) }},
 		{"think", func(c experiment.Cell) string { return unlessOpen(c, c.Think.String()) }},
 		{"ramp", func(c experiment.Cell) string { return unlessZero(c.Ramp) }},
+		{"tool", experiment.Cell.SentBy},
 		{"protocol", experiment.Cell.Speaks},
 		{"connection", func(c experiment.Cell) string { return c.Connection }},
 		{"rate", func(c experiment.Cell) string { return unlessClosed(c, c.Rate.String()) }},
@@ -101,6 +102,7 @@ func unitOf(s experiment.Scenario) impair.Unit {
 func split(results []Result) (varying, shared []factor) {
 	for _, f := range conditions() {
 		switch levels := levelsOf(f, results); {
+		case len(levels) == 1 && f.name == "tool" && levels[0] == experiment.ToolSkerry: // goes without saying
 		case len(levels) > 1:
 			varying = append(varying, f)
 		case len(levels) == 1 && levels[0] != "":

@@ -8,6 +8,7 @@ import (
 
 	"skerry.dev/skerry/lab/experiment"
 	"skerry.dev/skerry/lab/report/figure"
+	"skerry.dev/skerry/lab/topology"
 )
 
 // Kind of figure: what it shows.
@@ -218,6 +219,9 @@ func (p *plotter) boxes(group []Result, condition string) {
 		boxes[i] = figure.Box{
 			System: p.system(r), Box: r.Summary.Times.Box, Slowest: r.Summary.Times.Max, Missing: r.Missing(),
 		}
+		if boxes[i].Missing == "" && r.Total {
+			boxes[i].Missing = wordTotal
+		}
 	}
 	p.add(KindBoxes, condition, figure.Boxes(figure.Text{Title: "Response time in ms by system: " + condition}, boxes))
 }
@@ -298,6 +302,10 @@ func (p *plotter) mapOf(way experiment.HopMap) figure.Map {
 				node.Role = "client"
 			case string(t.Service):
 				node.Role = "service"
+			default:
+				if slices.Contains(t.Replicas, topology.Ref(c.Name+"/"+name)) {
+					node.Role = "replica"
+				}
 			}
 			cluster.Nodes = append(cluster.Nodes, node)
 		}

@@ -68,6 +68,7 @@ type cell struct {
 	condition
 	Rejected string       `json:"rejected,omitempty"`
 	Lacks    string       `json:"not_runnable,omitempty"`
+	Total    bool         `json:"total,omitempty"`
 	Requests int          `json:"requests"`
 	Errors   int          `json:"errors"`
 	Classes  []errorClass `json:"error_classes,omitempty"`
@@ -137,12 +138,18 @@ type condition struct {
 	MemoryBytes int64       `json:"memory_bytes,omitempty"`
 	Threads     int         `json:"threads"`
 	ThinkMs     float64     `json:"think_ms"`
-	Protocol    string      `json:"protocol"`
-	Connection  string      `json:"connection"`
-	Iterations  int         `json:"iterations"`
+	sender
+	Connection string `json:"connection"`
+	Iterations int    `json:"iterations"`
 	openLoop
 	Warmup    int     `json:"warmup"`
 	TimeoutMs float64 `json:"timeout_ms,omitempty"`
+}
+
+// sender is who sends the requests, and how they speak.
+type sender struct {
+	Tool     string `json:"tool"`
+	Protocol string `json:"protocol"`
 }
 
 // openLoop is empty for a closed loop.
@@ -158,7 +165,7 @@ type times struct {
 	P90Ms    float64   `json:"p90_ms"`
 	P99Ms    float64   `json:"p99_ms"`
 	MeanMs   float64   `json:"mean_ms"`
-	IQRMean  float64   `json:"iqr_mean_ms"`
+	IQRMean  float64   `json:"iqr_mean_ms,omitempty"`
 	MaxMs    float64   `json:"max_ms"`
 }
 
@@ -183,10 +190,11 @@ type repetition struct {
 }
 
 type linkSummary struct {
-	Link     string            `json:"link"`
-	Asked    impair.Impairment `json:"asked"`
-	Seen     impair.Counters   `json:"seen"`
-	SeenLoss float64           `json:"seen_loss"`
+	Link     string              `json:"link"`
+	Asked    impair.Impairment   `json:"asked"`
+	Then     []impair.Impairment `json:"then,omitempty"`
+	Seen     impair.Counters     `json:"seen"`
+	SeenLoss float64             `json:"seen_loss"`
 }
 
 type objective struct {
@@ -209,7 +217,7 @@ func provenanceOf(in Input) provenance {
 }
 
 func cellOf(r Result) cell {
-	out := cell{ID: r.Cell.ID(), condition: conditionOf(r.Cell), Rejected: r.Rejected, Lacks: r.Lacks, ground: groundOf(r)}
+	out := cell{ID: r.Cell.ID(), condition: conditionOf(r.Cell), Rejected: r.Rejected, Lacks: r.Lacks, Total: r.Total, ground: groundOf(r)}
 	if r.Rejected != "" {
 		return out
 	}
@@ -235,7 +243,7 @@ func cellOf(r Result) cell {
 func groundOf(r Result) ground {
 	g := ground{Oracle: predictionOf(r), HopMap: r.HopMap.String()}
 	for _, l := range r.Links {
-		g.Links = append(g.Links, linkSummary{l.Asked.Name, l.Asked.Impairment, l.Seen, l.seenLoss()})
+		g.Links = append(g.Links, linkSummary{l.label(), l.Asked.Impairment, l.Asked.Then, l.Seen, l.seenLoss()})
 	}
 	for _, t := range r.Proofs {
 		g.Proofs = append(g.Proofs, try{t.Repetition, t.Number, t.Proof})
@@ -268,7 +276,7 @@ func conditionOf(c experiment.Cell) condition {
 	return condition{
 		Scenario: c.Scenario.Name, Unit: unitOf(c.Scenario), System: c.System, Workload: c.Workload,
 		SizeBytes: int64(c.Size), TimeMs: inMs(c.Time.Std()), MemoryBytes: int64(c.Memory),
-		Threads: c.Threads, ThinkMs: inMs(c.Think.Std()), Protocol: c.Speaks(), Connection: c.Connection,
+		Threads: c.Threads, ThinkMs: inMs(c.Think.Std()), sender: sender{c.SentBy(), c.Speaks()}, Connection: c.Connection,
 		Iterations: c.Iterations, openLoop: openLoop{Rate: unlessClosed(c, c.Rate.String()), Arrivals: c.Arrivals, DurationMs: inMs(c.Duration.Std())},
 		Warmup: c.Warmup, TimeoutMs: inMs(c.Timeout.Std()),
 	}

@@ -59,6 +59,9 @@ type Result struct {
 	// Summary is over the requests of all repetitions together.
 	Summary       measure.Summary
 	PerRepetition []measure.Summary
+	// Total says that the figures are those of the load's tool, which keeps no
+	// requests: they have no interval.
+	Total bool
 	// Links that were impaired, counted over all repetitions.
 	Links []Link
 	// Median of the response times in ns, with the interval of the bootstrap over
@@ -102,7 +105,9 @@ type Use struct {
 // Link is one direction of a link: what was asked of it and what it did.
 type Link struct {
 	Asked impair.Direction
-	Seen  impair.Counters
+	// From is when an event put it into force, counted from the beginning of the load.
+	From time.Duration
+	Seen impair.Counters
 }
 
 // Verdict says whether the run met an objective.
@@ -119,6 +124,8 @@ const (
 	wordLacks    = "not runnable here"
 	wordNotRun   = "not run"
 	wordNoAnswer = "no answer"
+	// wordTotal is for what needs requests, where a tool keeps none.
+	wordTotal = "a total alone"
 )
 
 // Missing is the word for a cell without figures: rejected, not run or no answer;

@@ -21,6 +21,8 @@ const repetitionsEnough = 10
 const (
 	markOne = "*"
 	markFew = "†"
+	// markTotal stands in place of an interval.
+	markTotal = "‡"
 )
 
 // row is a result as text: what the terminal's table and the page share.
@@ -84,6 +86,9 @@ func rowOf(r Result, decimals int) row {
 	out.Median, out.Interval = milliseconds(t.Median, decimals), intervalText(r.Median, decimals)
 	out.P90, out.P99, out.Max = milliseconds(t.P90, decimals), milliseconds(t.P99, decimals), milliseconds(t.Max, decimals)
 	out.Mean, out.IQRMean = milliseconds(t.Mean, decimals), milliseconds(t.IQRMean, decimals)
+	if r.Total {
+		out.Interval, out.IQRMean = noFigure+markTotal, noFigure
+	}
 	out.Repetitions, out.MedianOfEach = repetitionsText(r.PerRepetition, decimals)
 	if share, ok := r.shareOfLimit(); ok {
 		out.Share = strconv.FormatFloat(100*share, 'f', 1, 64) + "%"
@@ -143,6 +148,7 @@ func marksText(results []Result) []string {
 	for _, r := range results {
 		if r.Missing() == "" {
 			used[intervalMark(r.Median)] = true
+			used[markTotal] = used[markTotal] || r.Total
 		}
 	}
 	var lines []string
@@ -151,6 +157,9 @@ func marksText(results []Result) []string {
 	}
 	if used[markFew] {
 		lines = append(lines, fmt.Sprintf("%s fewer than %d repetitions: the interval is narrower than 95%% would be", markFew, repetitionsEnough))
+	}
+	if used[markTotal] {
+		lines = append(lines, markTotal+" a total of the load's tool, which keeps no requests: medians of its figures over repetitions, without an interval")
 	}
 	return lines
 }

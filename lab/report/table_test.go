@@ -3,6 +3,7 @@ package report
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -94,6 +95,51 @@ func TestFewRepetitionsAreMarked(t *testing.T) {
 	for _, want := range []string{" [10.20, 10.30]† ", "\n† fewer than 10 repetitions: the interval is narrower than 95% would be\n"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("no %q in\n%s", want, got)
+		}
+	}
+}
+
+// A tool's total has no interval, and says why; the tools of a run are told apart.
+func TestTotalIsMarked(t *testing.T) {
+	in := small()
+	in.Results = in.Results[:2]
+	in.Results[1].Cell.Threads, in.Results[1].Cell.Tool = 1, experiment.ToolWrk
+	in.Results[1].Total, in.Results[1].Median = true, measure.Estimate{}
+	in.Results[1].Summary.FirstN, in.Results[1].Summary.Times.IQRMean = 0, 0
+	got := printed(t, in, false)
+	for _, want := range []string{
+		"scenario  system  tool    median ms  95% interval ms  p99 ms  first ms     errors   n\n",
+		"edg10     direct  skerry      10.25   [10.20, 10.30]   12.00     30.00          0  99\n",
+		"edg10     direct  wrk         10.25               –‡   12.00         –  2 (25.0%)   5\n",
+		"\n‡ a total of the load's tool, which keeps no requests: medians of its figures over repetitions, without an interval\n",
+	} {
+		if !strings.Contains(got, want) {
+			t.Errorf("no %q in\n%s", want, got)
+		}
+	}
+	if row := rowOf(in.Results[1], 2); row.IQRMean != noFigure || row.Mean == noFigure {
+		t.Errorf("mean %s, of the middle half %s", row.Mean, row.IQRMean)
+	}
+	var csv, document strings.Builder
+	if err := errors.Join(CellsCSV(&csv, in), JSON(&document, in)); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{",skerry,http/1.1,kept,0,100,0,99,10.25,10.2,10.3,", ",wrk,http/1.1,kept,0,8,2,5,10.25,,,11,12.004,13,10.3,,,"} {
+		if !strings.Contains(csv.String(), want) {
+			t.Errorf("no %q in\n%s", want, csv.String())
+		}
+	}
+	if n := strings.Count(document.String(), `"total": true`); n != 1 || strings.Count(document.String(), "iqr_mean_ms") != 1 || !strings.Contains(document.String(), `"tool": "wrk"`) {
+		t.Errorf("%d totals in\n%s", n, document.String())
+	}
+	figures, _ := Figures(in)
+	for _, f := range figures {
+		var svg strings.Builder
+		if err := f.WriteSVG(&svg); err != nil {
+			t.Errorf("%s: %v", f.Name, err)
+		}
+		if total := strings.HasSuffix(f.Name, "wrk"); f.Kind == KindBoxes && strings.Contains(svg.String(), wordTotal) != total {
+			t.Errorf("%s: box of a total: %t", f.Name, !total)
 		}
 	}
 }

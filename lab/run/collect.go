@@ -15,6 +15,7 @@ import (
 	"skerry.dev/skerry/lab/experiment"
 	"skerry.dev/skerry/lab/host"
 	"skerry.dev/skerry/lab/impair"
+	"skerry.dev/skerry/lab/impair/proof"
 	"skerry.dev/skerry/lab/measure"
 	"skerry.dev/skerry/lab/oracle"
 	"skerry.dev/skerry/lab/report"
@@ -38,12 +39,18 @@ func Collect(dir string) (report.Input, error) {
 		return report.Input{}, err
 	}
 	input := report.Input{Experiment: *record.Experiment, Provenance: provenance(record)}
+	shown := map[string]bool{} // tools
 	var figures []claim.Figures
 	var claimed []claim.Cell
 	for _, cell := range record.Experiment.Cells() {
 		c, err := store{dir}.collect(cell, record)
 		if err != nil {
 			return report.Input{}, err
+		}
+		if len(c.command) > 0 && !shown[cell.Tool] {
+			shown[cell.Tool] = true
+			fact := report.Fact{Name: cell.Tool + ", first cell", Value: strings.Join(c.command, " "), OfRun: true}
+			input.Provenance.Facts = append(input.Provenance.Facts, fact)
 		}
 		result := c.result()
 		input.Results = append(input.Results, result)
@@ -67,8 +74,12 @@ func claimedOf(r report.Result, p measure.Pooled) claim.Cell {
 		Cell: r.Cell, RTT: r.Cell.Scenario.RTT(r.HopMap), Repetitions: p.Each, Rates: p.Rates,
 		Values: p.Values, First: p.First, Missing: r.Rejected, Lacks: r.Lacks,
 	}
-	if c.Missing == "" && r.Summary.Requests == 0 {
+	switch {
+	case c.Missing != "":
+	case r.Summary.Requests == 0:
 		c.Missing = "not run"
+	case r.Total:
+		c.Missing = r.Cell.Tool + " keeps no requests, and its total cannot be resampled"
 	}
 	return c
 }
@@ -93,7 +104,10 @@ type collection struct {
 	path       []topology.Ref
 	gathered   []*measure.Gathered
 	pooled     measure.Pooled
-	observed   []oracle.Observed
+	// totals are of a tool that keeps no requests, command is its first.
+	totals   []sample.Summary
+	command  []string
+	observed []oracle.Observed
 	// notes say in which repetition the figures contradict one another.
 	notes     []string
 	timelines []measure.Timeline
@@ -134,6 +148,9 @@ func (s store) collect(cell experiment.Cell, record Record) (*collection, error)
 	}
 	c.pooled = measure.Pool(c.gathered)
 	c.gathered = nil
+	if len(c.totals) > 0 {
+		c.pooled = measure.Totals(c.totals)
+	}
 	return c, nil
 }
 
@@ -144,8 +161,26 @@ func (c *collection) reject(n int, last Repetition) {
 
 // add takes a repetition that counts.
 func (c *collection) add(r Repetition, requests []sample.Request) {
+	if len(c.observed) == 0 {
+		c.path, c.command = r.Path, r.Command
+	}
+	if r.Total != nil {
+		c.addTotal(*r.Total, requests)
+	} else {
+		c.addRequests(r, requests)
+	}
+	for _, d := range r.Proof.Directions {
+		c.counters[d.Label()] = c.counters[d.Label()].Plus(d.Seen)
+	}
+	for _, use := range r.Uses {
+		c.use(use)
+	}
+}
+
+// addRequests takes requests whose beginnings are known.
+func (c *collection) addRequests(r Repetition, requests []sample.Request) {
 	if len(c.gathered) == 0 {
-		c.path, c.timelines = r.Path, measure.Timelines(requests)
+		c.timelines = measure.Timelines(requests)
 	}
 	c.gathered = append(c.gathered, measure.Gather(requests))
 	observed := oracle.Observe(requests)
@@ -154,15 +189,27 @@ func (c *collection) add(r Repetition, requests []sample.Request) {
 	if c.cell.Rate > 0 {
 		threads = 0 // an open loop keeps no number of requests under way
 	}
-	if text := observed.Contradiction(threads); text != "" {
+	// The times of other tools are too coarse for the law to hold to the digit.
+	if text := observed.Contradiction(threads); text != "" && c.cell.Tool == "" {
 		c.notes = append(c.notes, fmt.Sprintf("repetition %d: %s", r.Repetition, text))
 	}
-	for name, counters := range r.Links {
-		c.counters[name] = c.counters[name].Plus(counters)
+}
+
+// addTotal takes a tool's total, with requests of which it is not known when they
+// began, or with none.
+func (c *collection) addTotal(total sample.Summary, requests []sample.Request) {
+	var observed oracle.Observed
+	if total.DurationNs > 0 {
+		observed.Rate = float64(total.Requests-total.Errors) / time.Duration(total.DurationNs).Seconds()
 	}
-	for _, use := range r.Uses {
-		c.use(use)
+	c.observed = append(c.observed, observed)
+	if len(requests) == 0 {
+		c.totals = append(c.totals, total)
+		return
 	}
+	g := measure.Gather(requests)
+	g.Over(time.Duration(total.DurationNs))
+	c.gathered = append(c.gathered, g)
 }
 
 // use adds what a process consumed in one repetition.
@@ -188,7 +235,7 @@ func (c *collection) result() report.Result {
 		Median:    c.pooled.Values.Median(rand.New(rand.NewPCG(digest.Sum64(), 0))),
 		Timelines: c.timelines, Proofs: c.tries, Uses: c.uses, HopMap: hops,
 		Observed: oracle.Mean(c.observed), Lacks: c.lacks,
-		Rejected: strings.Join(c.rejected, "; "),
+		Rejected: strings.Join(c.rejected, "; "), Total: len(c.totals) > 0,
 	}
 	if len(c.path) > 0 {
 		r.Oracle = oracle.Predict(c.cell, hops, c.congestion)
@@ -197,11 +244,13 @@ func (c *collection) result() report.Result {
 	for i := range r.Uses {
 		r.Uses[i].CPU /= time.Duration(len(c.observed))
 	}
-	for _, d := range c.cell.Scenario.Directions() {
-		r.Links = append(r.Links, report.Link{
-			Asked: impair.Direction{Name: string(d.From + " → " + d.To), Unit: d.Unit, Impairment: d.Impairment},
-			Seen:  c.counters[d.Name()],
-		})
+	for _, p := range c.cell.Scenario.Phases() {
+		for _, d := range p.Directions {
+			r.Links = append(r.Links, report.Link{
+				Asked: impair.Direction{Name: string(d.From + " → " + d.To), Unit: d.Unit, Impairment: d.Impairment, Then: d.Then},
+				From:  p.At, Seen: c.counters[proof.Direction{Name: d.Name(), FromNs: int64(p.At)}.Label()],
+			})
+		}
 	}
 	return r
 }

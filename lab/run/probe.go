@@ -29,8 +29,6 @@ const (
 	drainLeast = 200 * time.Microsecond
 	// look is how often a probe looks for its last packets.
 	look = 500 * time.Microsecond
-	// normalReach is how many standard deviations of jitter a probe waits for.
-	normalReach = 4
 )
 
 // ends are the two nodes that a direction is probed between.
@@ -39,28 +37,50 @@ type ends struct{ from, to topology.Ref }
 // flow is a direction as a probe sees it.
 type flow struct {
 	ends
-	asked impair.Impairment
+	asked impair.Stages
 }
 
 // flowOf picks nodes whose packets take the direction: those it names, or of its
 // clusters the client's or the service's where that can be. It is false where
 // directions between nodes leave no packet to the one between their clusters.
-func flowOf(t *topology.Topology, s experiment.Scenario, d experiment.Direction) (flow, bool) {
+func flowOf(t *topology.Topology, all []experiment.Direction, d experiment.Direction) (flow, bool) {
 	named := map[ends]bool{}
-	for _, other := range s.Directions() {
+	for _, other := range all {
 		named[ends{other.From, other.To}] = !other.IsZero()
 	}
 	if _, node := d.From.Split(); node != "" {
-		return flow{ends{d.From, d.To}, d.Impairment}, true
+		return flow{ends{d.From, d.To}, d.Stages()}, true
 	}
 	for _, from := range nodesOf(t, d.From) {
 		for _, to := range nodesOf(t, d.To) {
 			if !named[ends{from, to}] {
-				return flow{ends{from, to}, d.Impairment}, true
+				return flow{ends{from, to}, d.Stages()}, true
 			}
 		}
 	}
 	return flow{}, false
+}
+
+// flowsOf lists the flows of every phase of an experiment.
+func flowsOf(e *experiment.Experiment) (all []flow) {
+	for _, s := range e.Scenarios {
+		for _, p := range s.Phases() {
+			flows, _ := flowsIn(&e.Topology, p)
+			all = append(all, flows...)
+		}
+	}
+	return all
+}
+
+// flowsIn lists the flows that a phase probes, and the index of the direction of
+// each. What a trace does at the moment of a probe is no one figure.
+func flowsIn(t *topology.Topology, p experiment.Phase) (flows []flow, index []int) {
+	for i, d := range p.Directions {
+		if f, ok := flowOf(t, p.Directions, d); ok && !d.IsZero() && !d.Stages().Replays() {
+			flows, index = append(flows, f), append(index, i)
+		}
+	}
+	return flows, index
 }
 
 // nodesOf lists the nodes of a cluster, the client's and the service's first.
@@ -98,18 +118,15 @@ func openProber(ctx context.Context, lab *host.Lab, e *experiment.Experiment) (p
 		}
 	}()
 	var paths []flow
-	for _, s := range e.Scenarios {
-		for _, d := range s.Directions() {
-			f, ok := flowOf(&e.Topology, s, d)
-			if _, known := p.plain[f.ends]; !ok || known || d.IsZero() {
-				continue
-			}
-			if err := errors.Join(p.open(ctx, lab, f.from), p.open(ctx, lab, f.to)); err != nil {
-				return p, err
-			}
-			p.plain[f.ends] = 0
-			paths = append(paths, flow{ends: f.ends})
+	for _, f := range flowsOf(e) {
+		if _, known := p.plain[f.ends]; known {
+			continue
 		}
+		if err := errors.Join(p.open(ctx, lab, f.from), p.open(ctx, lab, f.to)); err != nil {
+			return p, err
+		}
+		p.plain[f.ends] = 0
+		paths = append(paths, flow{ends: f.ends})
 	}
 	timed, err := p.probe(ctx, paths)
 	if err != nil {
@@ -163,7 +180,7 @@ type due struct {
 // the links have let the last burst go.
 func schedule(flows []flow) (plan []due, end time.Duration) {
 	for i, f := range flows {
-		for _, packet := range proof.Delays(f.asked) {
+		for _, packet := range proof.Delays(f.asked...) {
 			plan = append(plan, due{packet, i})
 			end = max(end, packet.At)
 		}
@@ -171,7 +188,7 @@ func schedule(flows []flow) (plan []due, end time.Duration) {
 	slices.SortStableFunc(plan, func(a, b due) int { return int(a.At - b.At) })
 	end += settle
 	for i, f := range flows {
-		packets, span := proof.Bursts(f.asked)
+		packets, span := proof.Bursts(f.asked...)
 		for _, packet := range packets {
 			packet.At += end
 			plan = append(plan, due{packet, i})
@@ -219,11 +236,7 @@ func (p *prober) probe(ctx context.Context, flows []flow) (all [][]proof.Timed, 
 // longest is the longest that a packet may be on its way over one of the flows.
 func longest(flows []flow) (d time.Duration) {
 	for _, f := range flows {
-		reach := f.asked.Jitter
-		if f.asked.Distribution == impair.Normal {
-			reach *= normalReach
-		}
-		d = max(d, (f.asked.Delay + reach).Std())
+		d = max(d, (f.asked.Together().Delay + f.asked.Reach()).Std())
 	}
 	return d
 }

@@ -3,12 +3,10 @@ package run
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"io"
 	"maps"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 )
@@ -18,11 +16,14 @@ type Program struct {
 	Name string `json:"name"`
 	// Path of the file, links followed.
 	Path string `json:"path"`
+	// Version of a load's tool, as it says.
+	Version string `json:"version,omitempty"`
 	// SHA256 of the file, in hexadecimal. Libraries that it loads are not in it.
 	SHA256 string `json:"sha256"`
 }
 
-// programs are skerry itself, its agent, and what the systems say that they need.
+// programs are skerry itself, its agent, what the systems say that they need, and
+// the tools that drive loads.
 func (r *runner) programs() ([]Program, error) {
 	skerry, err := os.Executable()
 	if err != nil {
@@ -30,20 +31,18 @@ func (r *runner) programs() ([]Program, error) {
 	}
 	paths := map[string]string{"skerry": skerry, "skerry-agent": r.Agent, "sh": "/bin/sh"} // sh runs the steps of systems
 	for _, name := range r.Experiment.Systems {
-		plugin := r.Plugins[name]
-		if plugin == nil {
+		stack := r.Stacks[name]
+		if stack == nil {
 			continue
 		}
-		for _, need := range plugin.Needs {
-			found, err := exec.LookPath(need.Program)
-			if errors.Is(err, exec.ErrNotFound) {
-				continue // the system's own start tells
-			}
-			if err != nil {
-				return nil, fmt.Errorf("find program: %w", err)
-			}
-			paths[need.Program] = found
+		found, err := stack.Programs() // of one that is missing the system's own start tells
+		if err != nil {
+			return nil, err
 		}
+		maps.Copy(paths, found)
+	}
+	for name, tool := range r.Tools {
+		paths[name] = tool.File
 	}
 	var all []Program
 	for _, name := range slices.Sorted(maps.Keys(paths)) {
@@ -51,6 +50,7 @@ func (r *runner) programs() ([]Program, error) {
 		if err != nil {
 			return nil, err
 		}
+		p.Version = r.Tools[name].Version
 		all = append(all, p)
 	}
 	return all, nil

@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"skerry.dev/skerry/internal/clock"
+	"skerry.dev/skerry/lab/experiment"
 	"skerry.dev/skerry/lab/host"
 	"skerry.dev/skerry/lab/impair"
 	"skerry.dev/skerry/lab/impair/emulator"
@@ -20,8 +22,10 @@ const triesMax = 3
 func alpha(turns []Turn) float64 {
 	var tests int
 	for _, turn := range turns {
-		for _, d := range turn.Cell.Scenario.Directions() {
-			tests += proof.Tests(d.Impairment)
+		for _, p := range turn.Cell.Scenario.Phases() {
+			for _, d := range p.Directions {
+				tests += proof.Tests(d.Stages()...)
+			}
 		}
 	}
 	return proof.Alpha(tests)
@@ -29,11 +33,10 @@ func alpha(turns []Turn) float64 {
 
 // evidence is what is seen of the links while a repetition runs.
 type evidence struct {
-	directions []proof.Direction
-	// flows that are probed, and the index of the direction of each.
-	flows []flow
-	index []int
-	// before and after the load, by flow.
+	// phases of the scenario, and the counters of those that an event has ended.
+	phases []experiment.Phase
+	ended  []map[string]impair.Counters
+	// before and after the load, by the flows of the first phase and the last.
 	before, after [][]proof.Timed
 	// first and last are the counters just before and just after the load.
 	first, last emulator.Status
@@ -45,22 +48,12 @@ type evidence struct {
 
 // gather begins with what is asked of the links. It is called before they are.
 func (r *runner) gather(turn Turn) (*evidence, error) {
-	e := &evidence{}
-	scenario := turn.Cell.Scenario
-	for _, d := range scenario.Directions() {
-		if d.IsZero() {
-			continue
-		}
-		if f, ok := flowOf(&r.Experiment.Topology, scenario, d); ok {
-			e.flows = append(e.flows, f)
-			e.index = append(e.index, len(e.directions))
-		}
-		e.directions = append(e.directions, proof.Direction{Name: d.Name(), Unit: d.Unit, Asked: d.Impairment})
-	}
-	var err error
-	e.steal, err = host.Steal()
-	return e, err
+	steal, err := host.Steal()
+	return &evidence{phases: turn.Cell.Scenario.Phases(), steal: steal}, err
 }
+
+// now is the number of the phase that is in force.
+func (e *evidence) now() int { return len(e.ended) }
 
 // loadBegins probes the links and then reads their counters.
 func (r *runner) loadBegins(ctx context.Context, e *evidence) error {
@@ -71,7 +64,8 @@ func (r *runner) loadBegins(ctx context.Context, e *evidence) error {
 		return err
 	}
 	e.gaps = gaps(status).Count
-	if e.before, err = r.prober.probe(ctx, e.flows); err != nil {
+	flows, _ := flowsIn(&r.Experiment.Topology, e.phases[0])
+	if e.before, err = r.prober.probe(ctx, flows); err != nil {
 		return err
 	}
 	e.first, err = r.lab.LinkStatus(ctx)
@@ -88,8 +82,9 @@ func (r *runner) loadEnded(ctx context.Context, e *evidence) (err error) {
 // prove probes the links again and judges them.
 func (r *runner) prove(ctx context.Context, e *evidence) (proof.Proof, error) {
 	began := clock.Mono()
+	last, index := flowsIn(&r.Experiment.Topology, e.phases[e.now()])
 	var err error
-	if e.after, err = r.prober.probe(ctx, e.flows); err != nil {
+	if e.after, err = r.prober.probe(ctx, last); err != nil {
 		return proof.Proof{}, err
 	}
 	status, err := r.lab.LinkStatus(ctx)
@@ -97,26 +92,53 @@ func (r *runner) prove(ctx context.Context, e *evidence) (proof.Proof, error) {
 	if err := errors.Join(err, stealErr); err != nil {
 		return proof.Proof{}, err
 	}
-	p := proof.Proof{Directions: e.directions}
+	var p proof.Proof
 	now := gaps(status)
 	p.Host = proof.Host{StealNs: int64(steal - e.steal), GapMaxNs: now.MaxNs, Gaps: now.Count}
 	if now.Count >= e.gaps { // else the links were set anew
 		p.Host.Gaps -= e.gaps
 	}
-	for i, f := range e.flows {
-		d, plain := &p.Directions[e.index[i]], r.prober.plain[f.ends]
-		d.Before = proof.Measure(f.asked, plain, e.before[i])
-		d.After = proof.Measure(f.asked, plain, e.after[i])
+	byPhase := e.directions(status.Backend)
+	first, firstIndex := flowsIn(&r.Experiment.Topology, e.phases[0])
+	for i, f := range first {
+		byPhase[0][firstIndex[i]].Before = proof.Measure(f.asked, r.prober.plain[f.ends], e.before[i])
 	}
-	for i := range p.Directions {
-		d := &p.Directions[i]
-		seen, forward := e.last.Counters[d.Name].Minus(e.first.Counters[d.Name])
-		d.Seen, d.Reset = seen, !forward
-		d.LossUnknown = status.Backend == emulator.Netem && d.Unit == impair.UnitSuperpacket
+	for i, f := range last {
+		byPhase[e.now()][index[i]].After = proof.Measure(f.asked, r.prober.plain[f.ends], e.after[i])
+	}
+	for _, d := range slices.Concat(byPhase...) {
+		if d.Acts() {
+			p.Directions = append(p.Directions, d)
+		}
 	}
 	p.Reasons = proof.Judge(p, r.alpha)
 	p.TookNs = e.tookNs + clock.Mono() - began
 	return p, nil
+}
+
+// directions are those of every phase that has been in force, with what each has
+// counted in it.
+func (e *evidence) directions(backend string) [][]proof.Direction {
+	byPhase := make([][]proof.Direction, e.now()+1)
+	before := e.first.Counters
+	for i := range byPhase {
+		after := e.last.Counters
+		if i < len(e.ended) {
+			after = e.ended[i]
+		}
+		for _, d := range e.phases[i].Directions {
+			seen, forward := after[d.Name()].Minus(before[d.Name()])
+			byPhase[i] = append(byPhase[i], proof.Direction{
+				Name: d.Name(), FromNs: int64(e.phases[i].At), Unit: d.Unit, Asked: d.Impairment, Then: d.Then,
+				Seen: seen, Reset: !forward,
+				// netem does not stop for a change, so the packets of that moment are of either phase.
+				LossUnknown:   backend == emulator.Netem && (d.Unit == impair.UnitSuperpacket || len(byPhase) > 1),
+				CopiesUnknown: backend == emulator.Netem,
+			})
+		}
+		before = after
+	}
+	return byPhase
 }
 
 // gaps of an emulator; none where it cannot tell.

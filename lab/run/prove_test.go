@@ -51,8 +51,8 @@ func TestFlowOf(t *testing.T) {
 		}, "", "", false},
 	} {
 		s := experiment.Scenario{Links: c.links}
-		f, ok := flowOf(square(), s, s.Directions()[0])
-		if ok != c.ok || f.from != c.from || f.to != c.to || ok && f.asked != slow {
+		f, ok := flowOf(square(), s.Directions(), s.Directions()[0])
+		if ok != c.ok || f.from != c.from || f.to != c.to || ok && !slices.Equal(f.asked, impair.Stages{slow}) {
 			t.Errorf("%s: got %+v, %v, want %s to %s, %v", c.name, f, ok, c.from, c.to, c.ok)
 		}
 	}
@@ -63,17 +63,17 @@ func TestFlowOf(t *testing.T) {
 func TestSchedule(t *testing.T) {
 	ms := quantity.Duration(time.Millisecond)
 	flows := []flow{
-		{asked: impair.Impairment{Delay: ms, Rate: 1e8}},
-		{asked: impair.Impairment{Delay: 5 * ms, Jitter: ms}},
-		{asked: impair.Impairment{Delay: ms, Rate: 1e9}},
+		{asked: impair.Stages{{Delay: ms, Rate: 1e8}}},
+		{asked: impair.Stages{{Delay: 5 * ms, Jitter: ms}}},
+		{asked: impair.Stages{{Delay: ms, Rate: 1e9}}},
 	}
 	plan, end := schedule(flows)
 	var want int
 	var last time.Duration
 	bursting := -1
 	for _, f := range flows {
-		packets, _ := proof.Bursts(f.asked)
-		want += len(proof.Delays(f.asked)) + len(packets)
+		packets, _ := proof.Bursts(f.asked...)
+		want += len(proof.Delays(f.asked...)) + len(packets)
 	}
 	for i, d := range plan {
 		if d.At < last || d.At > end {
@@ -99,9 +99,8 @@ func TestSchedule(t *testing.T) {
 
 func TestLongest(t *testing.T) {
 	ms := quantity.Duration(time.Millisecond)
-	uniform := flow{asked: impair.Impairment{Delay: 5 * ms, Jitter: 2 * ms}}
-	normal := uniform
-	normal.asked.Distribution = impair.Normal
+	uniform := flow{asked: impair.Stages{{Delay: 5 * ms, Jitter: 2 * ms}}}
+	normal := flow{asked: impair.Stages{{Delay: 5 * ms, Jitter: 2 * ms, Distribution: impair.Normal}}}
 	if got := longest([]flow{{}, uniform}); got != 7*time.Millisecond {
 		t.Errorf("uniform: %s, want 7ms", got)
 	}

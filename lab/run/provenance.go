@@ -155,7 +155,11 @@ func (r Record) facts() []report.Fact {
 		facts = append(facts, report.Fact{Name: name, Value: value})
 	}
 	for _, p := range r.Programs {
-		facts = append(facts, report.Fact{Name: p.Path, Value: "SHA-256 " + p.SHA256[:min(digestShown, len(p.SHA256))] + "…"})
+		value := "SHA-256 " + p.SHA256[:min(digestShown, len(p.SHA256))] + "…"
+		if p.Version != "" {
+			value = p.Version + ", " + value
+		}
+		facts = append(facts, report.Fact{Name: p.Path, Value: value})
 	}
 	return facts
 }

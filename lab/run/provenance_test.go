@@ -153,8 +153,8 @@ func (*notes) Done(Turn, *measure.Gathered)       {}
 func (*notes) Ended()                             {}
 func (n *notes) Note(text string)                 { n.said = append(n.said, text) }
 
-// realRun carries the example out in a lab of its own.
-func realRun(t *testing.T) (Options, *notes) {
+// realRun carries the example out in a lab of its own, changed in some way.
+func realRun(t *testing.T, change func(*Options)) (Options, *notes) {
 	t.Helper()
 	if os.Geteuid() != 0 {
 		t.Skip("needs root: network namespaces are made")
@@ -165,16 +165,17 @@ func realRun(t *testing.T) (Options, *notes) {
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("build the agent: %v: %s", err, out)
 	}
-	plugin, err := system.Load(systems.FS, "direct")
+	stack, err := system.Load(systems.FS, "direct")
 	if err != nil {
 		t.Fatal(err)
 	}
 	said := &notes{}
 	o := Options{
-		Experiment: example(), Plugins: map[string]*system.Plugin{"direct": plugin}, Agent: agent, Backend: "auto",
+		Experiment: example(), Stacks: map[string]*system.Stack{"direct": stack}, Agent: agent, Backend: "auto",
 		Dir: filepath.Join(t.TempDir(), "run"), Seed: 7, LabName: fmt.Sprintf("test-%d-provenance", os.Getpid()),
 		Version: "v1", Command: []string{"skerry", "run"}, Progress: said, Now: time.Now,
 	}
+	change(&o)
 	if err := Run(context.WithoutCancel(t.Context()), o); err != nil {
 		t.Fatal(err)
 	}
@@ -184,7 +185,7 @@ func realRun(t *testing.T) (Options, *notes) {
 // A run records what it ran on, with what, and in which order; one that goes on
 // with another program says so.
 func TestProvenance(t *testing.T) {
-	o, said := realRun(t)
+	o, said := realRun(t, func(*Options) {})
 	record, err := ReadRecord(o.Dir)
 	if err != nil {
 		t.Fatal(err)

@@ -6,32 +6,30 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"time"
 
+	"skerry.dev/skerry/lab/adapter"
 	"skerry.dev/skerry/lab/experiment"
 	"skerry.dev/skerry/lab/host"
 	"skerry.dev/skerry/lab/impair"
 	"skerry.dev/skerry/lab/impair/proof"
-	"skerry.dev/skerry/lab/load"
+	"skerry.dev/skerry/lab/sample"
 	"skerry.dev/skerry/lab/system"
 	"skerry.dev/skerry/lab/topology"
 	"skerry.dev/skerry/lab/workload"
 )
 
 const (
-	// workloadPort is where the workload listens, on the service's node.
+	// workloadPort is where the workload listens, at every node that serves it.
 	workloadPort = 8080
 	// readyTimeout bounds how long the workload and the system may take until
 	// a request through them is answered.
 	readyTimeout = 20 * time.Second
 	readyPause   = 2 * time.Millisecond
 	stopGrace    = time.Second
-	serviceLog   = "service.log"
 )
 
 // Repetition is what one repetition of a cell leaves beside its samples.
@@ -42,8 +40,15 @@ type Repetition struct {
 	Try   int       `json:"try"`
 	Began time.Time `json:"began"`
 	Ended time.Time `json:"ended"`
+	// Command is the environment and the command line of the load's tool, where it
+	// is not Skerry's own.
+	Command []string `json:"command,omitempty"`
+	// Total is that tool's own, where it keeps no requests, or not when each began.
+	Total *sample.Summary `json:"total,omitempty"`
 	// Path is the nodes that a request visited.
 	Path []topology.Ref `json:"path"`
+	// Changes are the events of the scenario's timeline that happened.
+	Changes []Change `json:"changes,omitempty"`
 	// Links are what every impaired direction counted while the load ran.
 	Links map[string]impair.Counters `json:"links"`
 	// Uses is what every process of the repetition consumed.
@@ -79,6 +84,7 @@ type attempt struct {
 	Turn
 	dir    string
 	result Repetition
+	seed   uint64
 	seen   *evidence
 }
 
@@ -89,25 +95,15 @@ func (r *runner) try(ctx context.Context, turn Turn, number int, seed uint64) (R
 	if err != nil {
 		return Repetition{}, err
 	}
-	a := &attempt{Turn: turn, dir: dir}
+	a := &attempt{Turn: turn, dir: dir, seed: seed}
 	a.result = Repetition{Cell: turn.Cell, Repetition: turn.Repetition, Try: number, Began: r.Now()}
 	if a.seen, err = r.gather(turn); err != nil {
 		return Repetition{}, err
 	}
-	if err := r.lab.SetLinks(ctx, links(turn.Cell.Scenario), seed); err != nil {
+	if err := r.lab.SetLinks(ctx, links(a.seen.phases[0].Directions), seed); err != nil {
 		return Repetition{}, err
 	}
-	service, err := r.serve(turn.Cell, dir)
-	if err != nil {
-		return Repetition{}, err
-	}
-	var uses []host.Use
-	err = r.awaitReady(ctx, service, dir, turn.Cell.Protocol)
-	if err == nil {
-		uses, err = r.measure(ctx, a)
-	}
-	use, stopErr := service.Stop(stopGrace)
-	if err := errors.Join(err, stopErr); err != nil {
+	if a.result.Uses, err = r.through(ctx, a); err != nil {
 		return Repetition{}, err
 	}
 	if a.result.Proof, err = r.prove(ctx, a.seen); err != nil {
@@ -115,48 +111,70 @@ func (r *runner) try(ctx context.Context, turn Turn, number int, seed uint64) (R
 	}
 	a.result.Links = map[string]impair.Counters{}
 	for _, d := range a.result.Proof.Directions {
-		a.result.Links[d.Name] = d.Seen
+		a.result.Links[d.Name] = a.result.Links[d.Name].Plus(d.Seen)
 	}
-	a.result.Uses = append(uses, use)
 	a.result.Ended = r.Now()
 	return a.result, nil
 }
 
-// measure takes the system up, drives the load through it and takes it down.
-func (r *runner) measure(ctx context.Context, a *attempt) (uses []host.Use, err error) {
+// through takes the system up around the workload, drives the load through both
+// and ends them. What gives nodes their addresses comes before the workload, which
+// listens at one of them; what carries requests to it comes after.
+func (r *runner) through(ctx context.Context, a *attempt) (uses []host.Use, err error) {
 	values, err := system.ValuesFor(&r.Experiment.Topology, a.dir, workloadPort)
 	if err != nil {
 		return nil, err
 	}
-	plugin := r.Plugins[a.Cell.System]
-	a.result.Path = plugin.Path(values)
-	stack, err := plugin.Start(ctx, inLab{r.lab}, values)
+	stack := r.Stacks[a.Cell.System]
+	a.result.Path = stack.Path(values)
+	running, err := stack.Start(ctx, inLab{r.lab}, values)
 	if err != nil {
 		return nil, err
 	}
 	defer func() {
-		stopped, stopErr := stack.Stop()
+		stopped, stopErr := running.Stop()
 		uses, err = append(uses, stopped...), errors.Join(err, stopErr)
 	}()
-	address, err := stack.Address()
+	serving, err := r.serve(ctx, a, running.Values())
+	defer func() {
+		stopped, stopErr := serving.stop()
+		uses, err = append(uses, stopped...), errors.Join(err, stopErr)
+	}()
 	if err != nil {
 		return nil, err
 	}
-	if err := awaitAnswer(ctx, stack, address, r.question(r.Experiment.Topology.Client, a.Cell.Protocol)); err != nil {
+	if err := running.Connect(ctx); err != nil {
+		return nil, err
+	}
+	return r.measure(ctx, a, running)
+}
+
+// measure drives the load through a system that is up.
+func (r *runner) measure(ctx context.Context, a *attempt, running *system.Running) ([]host.Use, error) {
+	address, err := running.Address()
+	if err != nil {
+		return nil, err
+	}
+	if err := awaitAnswer(ctx, running, address, r.question(r.Experiment.Topology.Client, a.Cell.Protocol)); err != nil {
 		return nil, err
 	}
 	if err := r.loadBegins(ctx, a.seen); err != nil {
 		return nil, err
 	}
-	use, err := r.drive(ctx, a.Turn, address, a.dir)
-	if err != nil {
+	timeline := r.follow(ctx, a)
+	use, err := r.drive(ctx, a, address)
+	if err := errors.Join(err, timeline.end()); err != nil {
 		return nil, err
+	}
+	a.result.Changes, a.seen.ended = timeline.made, timeline.ended
+	if why := timeline.missed(a.Turn); why != "" && a.Repetition == 1 {
+		r.Progress.Note(why)
 	}
 	if err := r.loadEnded(ctx, a.seen); err != nil {
 		return nil, err
 	}
-	if ended := stack.Ended(); ended != nil {
-		return nil, fmt.Errorf("system %s: %w", plugin.Name, ended)
+	if ended := running.Ended(); ended != nil {
+		return nil, fmt.Errorf("system %s: %w", a.Cell.System, ended)
 	}
 	return []host.Use{use}, nil
 }
@@ -173,58 +191,12 @@ func (l inLab) Start(c host.Command) (system.Daemon, error) {
 	return p, nil
 }
 
-func links(s experiment.Scenario) []host.Link {
+func links(directions []experiment.Direction) []host.Link {
 	var all []host.Link
-	for _, d := range s.Directions() {
-		all = append(all, host.Link{From: d.From, To: d.To, Unit: d.Unit, Does: d.Impairment})
+	for _, d := range directions {
+		all = append(all, host.Link{From: d.From, To: d.To, Unit: d.Unit, Does: d.Impairment, Then: d.Then})
 	}
 	return all
-}
-
-func (r *runner) serve(cell experiment.Cell, dir string) (*host.Process, error) {
-	listen, err := r.listen()
-	if err != nil {
-		return nil, err
-	}
-	log, err := os.Create(filepath.Join(dir, serviceLog))
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = log.Close() }()
-	return r.lab.Start(host.Command{
-		Node: r.Experiment.Topology.Service, Name: "service", Dir: dir, Stdout: log, Stderr: log,
-		Args: []string{r.Agent, "serve", cell.Workload, "--protocol", cell.Speaks(), "--listen", listen},
-	})
-}
-
-// awaitReady waits until the workload listens: what a system takes of its node
-// afterwards, it takes knowingly.
-func (r *runner) awaitReady(ctx context.Context, service *host.Process, dir, protocol string) error {
-	listen, err := r.listen()
-	if err != nil {
-		return err
-	}
-	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
-	defer cancel()
-	for {
-		err := r.listens(ctx, service.Node, listen, protocol)
-		if err == nil {
-			return nil
-		}
-		select {
-		case <-service.Done():
-			return fmt.Errorf("workload: %w", said(filepath.Join(dir, serviceLog), service.Err()))
-		case <-ctx.Done():
-			return fmt.Errorf("workload: not ready within %s: %w", readyTimeout, err)
-		case <-time.After(readyPause):
-		}
-	}
-}
-
-// listen is the address of the workload.
-func (r *runner) listen() (string, error) {
-	node, err := r.Experiment.Topology.Node(r.Experiment.Topology.Service)
-	return net.JoinHostPort(node.Data.Addr().String(), strconv.Itoa(workloadPort)), err
 }
 
 // said is what a Skerry program left in its log as it ended.
@@ -237,7 +209,7 @@ func said(log string, ended error) error {
 }
 
 // awaitAnswer asks until the workload answers through the system.
-func awaitAnswer(ctx context.Context, stack *system.Stack, address string, ask question) error {
+func awaitAnswer(ctx context.Context, running *system.Running, address string, ask question) error {
 	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
 	defer cancel()
 	for {
@@ -245,7 +217,7 @@ func awaitAnswer(ctx context.Context, stack *system.Stack, address string, ask q
 		if err == nil {
 			return nil
 		}
-		if ended := stack.Ended(); ended != nil {
+		if ended := running.Ended(); ended != nil {
 			return fmt.Errorf("no answer from %s: %w", address, ended)
 		}
 		select {
@@ -257,23 +229,20 @@ func awaitAnswer(ctx context.Context, stack *system.Stack, address string, ask q
 }
 
 // drive runs the load in the client's node.
-func (r *runner) drive(ctx context.Context, turn Turn, address, dir string) (host.Use, error) {
-	c := turn.Cell
-	spec, err := json.Marshal(load.Spec{
-		Target: address, Protocol: c.Protocol, Workload: c.Workload, Size: c.Size, Time: c.Time, Memory: c.Memory,
-		Threads: c.Threads, Iterations: c.Iterations, Warmup: c.Warmup,
-		OpenLoop: load.OpenLoop(c.OpenLoop),
-		Think:    c.Think, Ramp: c.Ramp, Timeout: c.Timeout, Connection: c.Connection,
-		// Repetitions differ in their Poisson arrivals; the cells of one share them.
-		Seed: r.Seed + uint64(turn.Repetition),
-	})
+func (r *runner) drive(ctx context.Context, a *attempt, address string) (host.Use, error) {
+	// Repetitions differ in their Poisson arrivals; the cells of one share them.
+	job := adapter.Job{Cell: a.Cell, Target: address, Seed: r.Seed + uint64(a.Repetition)}
+	if a.Cell.Tool != "" {
+		return r.driveTool(ctx, a, job)
+	}
+	spec, err := json.Marshal(job.Spec())
 	if err != nil {
 		return host.Use{}, fmt.Errorf("describe load: %w", err)
 	}
 	var problems bytes.Buffer
 	process, err := r.lab.Start(host.Command{
-		Node: r.Experiment.Topology.Client, Name: "load", Dir: dir,
-		Args:  append([]string{r.Agent, "load", "--spec", "-"}, outputs(c, dir)...),
+		Node: r.Experiment.Topology.Client, Name: "load", Dir: a.dir,
+		Args:  append([]string{r.Agent, "load", "--spec", "-"}, outputs(a.Cell, a.dir)...),
 		Stdin: bytes.NewReader(spec), Stderr: &problems,
 	})
 	if err != nil {

@@ -2,17 +2,10 @@ package run
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
-	"io/fs"
-	"path"
 	"path/filepath"
-	"slices"
 	"time"
-
-	"skerry.dev/skerry/lab/system"
 )
 
 // Resumption is one continuation of a run that had ended early.
@@ -32,21 +25,6 @@ type ChangedError struct{ System string }
 // Error names the system.
 func (e *ChangedError) Error() string {
 	return fmt.Sprintf("system %s has changed since the run began", e.System)
-}
-
-// Digest is the SHA-256, in hexadecimal, of all that a run takes from the folder
-// of a plug-in: its system.yaml and the files that it renders.
-func Digest(tree fs.FS, p *system.Plugin) (string, error) {
-	sum := sha256.New()
-	for _, name := range slices.Concat([]string{"system.yaml"}, p.Hosts.Files) {
-		data, err := fs.ReadFile(tree, path.Join(p.Name, name))
-		if err != nil {
-			return "", fmt.Errorf("digest of system %s: %w", p.Name, err)
-		}
-		_, _ = fmt.Fprintf(sum, "%q %d\n", name, len(data)) // a hash takes all
-		_, _ = sum.Write(data)
-	}
-	return hex.EncodeToString(sum.Sum(nil)), nil
 }
 
 // Resume runs what a run that ended early has left undone, with the experiment,

@@ -10,13 +10,11 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"testing/fstest"
 	"time"
 
 	"skerry.dev/skerry/internal/quantity"
 	"skerry.dev/skerry/lab/experiment"
 	"skerry.dev/skerry/lab/sample"
-	"skerry.dev/skerry/lab/system"
 )
 
 // A turn keeps its place in the order, and so its seed, whatever is complete.
@@ -128,26 +126,6 @@ func TestResumeComplete(t *testing.T) {
 		if record, err := s.record(); err != nil || !record.Ended.Equal(end) || len(record.Resumed) > 0 {
 			t.Errorf("record %+v, %v", record, err)
 		}
-	}
-}
-
-func TestDigest(t *testing.T) {
-	digest := func(manifest, rendered, beside string) string {
-		tree := fstest.MapFS{
-			"one/system.yaml": {Data: []byte(manifest)}, "one/a.cfg": {Data: []byte(rendered)}, "one/README.md": {Data: []byte(beside)},
-		}
-		sum, err := Digest(tree, &system.Plugin{Name: "one", Hosts: system.Substrate{Files: []string{"a.cfg"}}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return sum
-	}
-	first := digest("a", "b", "c")
-	if len(first) != 64 || first != digest("a", "b", "other") {
-		t.Errorf("a file that is not rendered counts: %s", first)
-	}
-	if first == digest("other", "b", "c") || first == digest("a", "other", "c") || first == digest("ab", "", "c") {
-		t.Error("a change is not seen")
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"skerry.dev/skerry/lab/adapter/program"
 	"skerry.dev/skerry/lab/experiment"
 	"skerry.dev/skerry/lab/host"
 	"skerry.dev/skerry/lab/measure"
@@ -22,12 +23,14 @@ import (
 // Options of a run.
 type Options struct {
 	Experiment *experiment.Experiment
-	// Plugins by system name; every system of the experiment is there.
-	Plugins map[string]*system.Plugin
-	// Digests of the plug-ins by system name, as Digest makes them.
+	// Stacks by system name; every system of the experiment is there.
+	Stacks map[string]*system.Stack
+	// Digests of the stacks by system name.
 	Digests map[string]string
 	// NotRunnable says, by the ID of a cell, what it lacks here: it is not run.
 	NotRunnable map[string]string
+	// Tools by name; every one that a cell to run names is there.
+	Tools map[string]program.Program
 	// Agent is the path of the skerry-agent binary.
 	Agent string
 	// Backend of the links: auto, netem or userspace.
@@ -232,6 +235,7 @@ func (r *runner) tell(turn Turn) error {
 	if err != nil {
 		return err
 	}
+	// Of a tool that keeps no requests there is nothing to tell before the end.
 	r.Progress.Done(turn, measure.Gather(requests))
 	return nil
 }

@@ -11,6 +11,7 @@ import (
 	"skerry.dev/skerry/internal/quantity"
 	"skerry.dev/skerry/lab/experiment"
 	"skerry.dev/skerry/lab/impair"
+	"skerry.dev/skerry/lab/impair/proof"
 	"skerry.dev/skerry/lab/sample"
 	"skerry.dev/skerry/lab/topology"
 )
@@ -50,7 +51,9 @@ func written(t *testing.T, repetitions int) store {
 		writeSamples(t, s, turn)
 		result := Repetition{
 			Cell: turn.Cell, Repetition: n, Path: []topology.Ref{"c2/head", "c1/head"},
-			Links: map[string]impair.Counters{"c1>c2": {Packets: 5, Lost: 1}, "c2>c1": {Packets: 7}},
+			Proof: proof.Proof{Directions: []proof.Direction{
+				{Name: "c1>c2", Seen: impair.Counters{Packets: 5, Lost: 1}}, {Name: "c2>c1", Seen: impair.Counters{Packets: 7}},
+			}},
 		}
 		if err := s.complete(turn, result); err != nil {
 			t.Fatal(err)

@@ -52,5 +52,19 @@ func turnBytes(c experiment.Cell) float64 {
 	if c.Rate > 0 {
 		requests = float64(c.Rate) * c.Duration.Std().Seconds()
 	}
-	return requests*rowBytes + repetitionBytes
+	return requests*(rowBytes+outputBytes(c.Tool)) + repetitionBytes
+}
+
+// outputBytes is what a load's tool writes of a request, roughly; TestOutputBytes
+// looks at what was recorded.
+func outputBytes(tool string) float64 {
+	switch tool {
+	case experiment.ToolAB, experiment.ToolHey:
+		return 80
+	case experiment.ToolJMeter:
+		return 128
+	case experiment.ToolK6:
+		return 1000
+	}
+	return 0
 }

@@ -97,6 +97,10 @@ func (r *runner) count(status *Status) error {
 		if err != nil {
 			return err
 		}
+		if total := repetition.Total; total != nil && len(requests) == 0 {
+			status.Requests += int(total.Requests)
+			status.Errors += int(total.Errors)
+		}
 		for _, request := range requests {
 			if request.Warmup {
 				continue

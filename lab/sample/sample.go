@@ -1,5 +1,6 @@
 // Package sample is what the lab records: one row for each request and one for
-// each timed packet, kept as Parquet. It draws no conclusions; lab/measure does.
+// each timed packet, kept as Parquet, or one tool's total where that is all there
+// is. It draws no conclusions; lab/measure does.
 package sample
 
 // Request is one request as the load saw it, by whatever protocol. Times are nanoseconds of
@@ -33,6 +34,25 @@ type Request struct {
 // ResponseNs is the response time: from when the request was due (wait
 // for a thread and dial included) to the last byte.
 func (r Request) ResponseNs() int64 { return r.LastByteNs - r.ScheduledNs }
+
+// Summary is what a load's tool says of all its requests together. Its figures
+// are the tool's own, by the tool's own rules: they are never resampled. A figure
+// that the tool does not give is 0.
+type Summary struct {
+	// Requests that the tool counts, and how many of them failed.
+	Requests int64 `json:"requests"`
+	Errors   int64 `json:"errors,omitempty"`
+	// Classes counts the errors by what the tool calls them.
+	Classes map[string]int64 `json:"error_classes,omitempty"`
+	// DurationNs is from the tool's start of the load to its end.
+	DurationNs int64 `json:"duration_ns"`
+	// Response times: their mean, their quantiles and the longest.
+	MeanNs int64 `json:"mean_ns,omitempty"`
+	P50Ns  int64 `json:"p50_ns,omitempty"`
+	P90Ns  int64 `json:"p90_ns,omitempty"`
+	P99Ns  int64 `json:"p99_ns,omitempty"`
+	MaxNs  int64 `json:"max_ns,omitempty"`
+}
 
 // OneWay is one timed packet between two nodes of the same machine.
 type OneWay struct {

@@ -1,6 +1,8 @@
 package system_test
 
 import (
+	"bytes"
+	"context"
 	"errors"
 	"io/fs"
 	"slices"
@@ -8,6 +10,7 @@ import (
 	"testing"
 	"testing/fstest"
 
+	"skerry.dev/skerry/internal/gobuild"
 	"skerry.dev/skerry/lab/experiment"
 	"skerry.dev/skerry/lab/system"
 	"skerry.dev/skerry/lab/topology"
@@ -44,16 +47,25 @@ const (
 func TestBrokenPlugins(t *testing.T) {
 	cases := []struct{ name, hosts, want string }{
 		{"unknown key", route + "  steps: []\n" + address, `test/system.yaml:6:3: unknown key "steps"`},
-		{"no address", route, "address"},
 		{"unknown protocol", route + address + "carries: [http/1.1, sctp]\n", `test/system.yaml:7:21: unknown protocol "sctp"`},
+		{"no address and no inner one", "  files: []\n", "test/system.yaml:4:1: a system has either address or inner"},
+		{"both addresses", route + address + "  inner: \"10.9.{{.Node.Site}}.{{.Node.Number}}\"\n", "a system has either address or inner"},
+		{"address without a route", address, "route and address go together"},
+		{"route without an address", route + "  inner: \"{{.Node.IP}}\"\n", "route and address go together"},
+		{"no program of a module", route + address + "needs: [{program: nebulla, module: true}]\n", `test/system.yaml:7:19: no module is pinned for the program "nebulla"`},
+		{"a program of nowhere", route + address + "needs: [{program: x}]\n", `the program "x" comes from a package or a module`},
+		{"a program of both", route + address + "needs: [{program: nebula, package: nebula, module: true}]\n", `the program "nebula" comes from a package or a module`},
 		{"unknown role in the route", "  route: [client, sevrice]\n" + address, `test/system.yaml:5:19: unknown role "sevrice"`},
 		{"unknown role of a step", route + "  start:\n    - {at: moon, run: x}\n" + address, `test/system.yaml:7:7: unknown role "moon"`},
-		{"step without run and tcp", route + "  ready:\n    - {at: client}\n" + address, "test/system.yaml:7:7: a step has either run or tcp"},
-		{"step with run and tcp", route + "  stop:\n    - {at: client, run: x, tcp: y}\n" + address, "a step has either run or tcp"},
+		{"route over each node", "  route: [client, each]\n" + address, `unknown role "each"`},
+		{"step that does nothing", route + "  ready:\n    - {at: client}\n" + address, "test/system.yaml:7:7: a step has either run, tcp or reach"},
+		{"step with run and tcp", route + "  stop:\n    - {at: client, run: x, tcp: y}\n" + address, "a step has either run, tcp or reach"},
+		{"step with tcp and reach", route + "  stop:\n    - {at: client, tcp: x, reach: y}\n" + address, "a step has either run, tcp or reach"},
+		{"one value of many nodes", route + "  start:\n    - {at: each, run: x, capture: c}\n" + address, "a step at each node has more than one output"},
 		{"daemons of one name", route + "  start:\n    - {at: client, run: x, daemon: d}\n    - {at: service, run: x, daemon: d}\n" + address, `two daemons are named "d"`},
 	}
 	for _, c := range cases {
-		_, err := system.Load(plugin(c.hosts), "test")
+		_, err := system.LoadPlugin(plugin(c.hosts), "test")
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: got %v, want %q", c.name, err, c.want)
 		}
@@ -61,7 +73,13 @@ func TestBrokenPlugins(t *testing.T) {
 	if _, err := system.Load(fstest.MapFS{"other/system.yaml": plugin(route + address)["test/system.yaml"]}, "other"); err == nil || !strings.Contains(err.Error(), `system "test" lies in folder "other"`) {
 		t.Errorf("another folder's name: %v", err)
 	}
-	for _, name := range []string{"nonesuch", "", "..", "/etc"} {
+	unkind := plugin(route + address)
+	unkind["test/system.yaml"].Data = bytes.Replace(unkind["test/system.yaml"].Data, []byte("kind: interconnect"), []byte("kind: underlag"), 1)
+	if _, err := system.Load(unkind, "test"); err == nil || !strings.Contains(err.Error(), "test/system.yaml:2:7: unknown kind \"underlag\"") ||
+		!strings.Contains(err.Error(), "did you mean underlay?") {
+		t.Errorf("an unknown kind: %v", err)
+	}
+	for _, name := range []string{"nonesuch", "", "..", "/etc", "test+", "+test", "test+nonesuch"} {
 		if _, err := system.Load(plugin(route+address), name); !errors.Is(err, system.ErrUnknown) {
 			t.Errorf("%q: got %v, want ErrUnknown", name, err)
 		}
@@ -101,11 +119,13 @@ func TestBrokenTemplates(t *testing.T) {
 		{"missing file", route + "  files: [gone.cfg]\n" + address, "system test: open gone.cfg"},
 		{"field that there is not", route + "  address: \"{{.Gateway.IP}}:1\"\n", "can't evaluate field Gateway"},
 		{"field of a file", route + "  files: [system.yaml]\n  start:\n    - {at: lab, run: \"{{.Nothing}}\"}\n" + address, "can't evaluate field Nothing"},
+		{"node of a step at the machine", route + "  prepare:\n    - {at: lab, run: \"{{.Node.IP}}\"}\n" + address, "nil pointer evaluating *system.Place.IP"},
+		{"node of a file that is for all", route + "  files: [system.yaml]\n  stop:\n    - {at: client, run: \"{{.Node.IP}}\"}\n" + address, "nil pointer evaluating *system.Place.IP"},
 		{"template that does not end", route + "  ready:\n    - {at: lab, tcp: \"{{.Dir\"}\n" + address, "system test: template: ready:1"},
 		{"value used before it is captured", route + "  prepare:\n    - {at: lab, run: \"{{.Captured.token}}\"}\n    - {at: lab, run: x, capture: token}\n" + address, `no entry for key "token"`},
 	}
 	for _, c := range cases {
-		p, err := system.Load(plugin(c.hosts), "test")
+		p, err := system.LoadPlugin(plugin(c.hosts), "test")
 		if err != nil {
 			t.Fatalf("%s: %v", c.name, err)
 		}
@@ -115,15 +135,15 @@ func TestBrokenTemplates(t *testing.T) {
 	}
 }
 
-// Every system that is built in renders, calls an address of the topology, and
-// leaves no template unexpanded.
+// Every system that is built in renders, calls an address of the topology or gives
+// each node one of its own, and leaves no template unexpanded and no file unused.
 func TestBuiltInSystems(t *testing.T) {
 	names, err := system.Names(systems.FS)
 	if err != nil || len(names) < 2 {
 		t.Fatalf("systems %v, %v", names, err)
 	}
 	for _, name := range names {
-		p, err := system.Load(systems.FS, name)
+		p, err := system.LoadPlugin(systems.FS, name)
 		if err != nil {
 			t.Error(err)
 			continue
@@ -138,6 +158,12 @@ func TestBuiltInSystems(t *testing.T) {
 				t.Errorf("%s: %s renders as %q", name, file, text)
 			}
 		}
+		if entries, err := fs.ReadDir(systems.FS, name); err != nil || len(entries) != 1+len(p.Hosts.Files)+len(p.Hosts.NodeFiles) {
+			t.Errorf("%s: %d files lie in its folder, %v and %v are rendered", name, len(entries)-1, p.Hosts.Files, p.Hosts.NodeFiles)
+		}
+		if p.Hosts.Inner != "" {
+			continue
+		}
 		if got, err := p.Address(v); err != nil || !strings.HasPrefix(got, "10.") {
 			t.Errorf("%s: address %q, %v", name, got, err)
 		}
@@ -145,15 +171,14 @@ func TestBuiltInSystems(t *testing.T) {
 		if len(path) < 2 || path[0] != "c2/worker" || path[len(path)-1] != "c1/worker" {
 			t.Errorf("%s: a request visits %v", name, path)
 		}
-		if entries, err := fs.ReadDir(systems.FS, name); err != nil || len(entries) != 1+len(files) {
-			t.Errorf("%s: %d files lie in its folder, %d are rendered", name, len(entries)-1, len(files))
-		}
 	}
 }
 
 // What the systems that are built in let through: a relay of TCP takes all but UDP.
 func TestBuiltInSystemsCarry(t *testing.T) {
-	for name, refused := range map[string][]string{"direct": nil, "haproxy-mtls": {"udp"}} {
+	for name, refused := range map[string][]string{
+		"direct": nil, "haproxy-mtls": {"udp"}, "nebula+direct": nil, "wireguard+direct": nil, "nebula+haproxy-mtls": {"udp"},
+	} {
 		p, err := system.Load(systems.FS, name)
 		if err != nil {
 			t.Fatal(err)
@@ -168,17 +193,17 @@ func TestBuiltInSystemsCarry(t *testing.T) {
 }
 
 func TestNeedAndMissing(t *testing.T) {
-	tree := plugin(route + "  busyLoops: 2\n  start:\n    - {at: client, run: x, daemon: a}\n    - {at: client, run: x, daemon: b}\n    - {at: client, run: x}\n" + address)
+	tree := plugin(route + "  busyLoops: 2\n  start:\n    - {at: client, run: x, daemon: a}\n    - {at: each, run: x, daemon: b}\n    - {at: client, run: x}\n" + address)
 	text := strings.Replace(string(tree["test/system.yaml"].Data), "hosts:", "needs:\n  - {program: sh, package: dash}\n  - {program: no-such-program, package: some-package}\nhosts:", 1)
 	tree["test/system.yaml"].Data = []byte(text)
-	p, err := system.Load(tree, "test")
+	s, err := system.Load(tree, "test")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if need := p.Need(); need.BusyLoops != 2 || need.Processes != 2 {
+	if need := s.Need(4); need.BusyLoops != 2 || need.Processes != 5 {
 		t.Errorf("needs %+v", need)
 	}
-	missing := p.Missing()
+	missing := s.Missing()
 	if len(missing) != 1 {
 		t.Fatalf("missing %v", missing)
 	}
@@ -186,7 +211,89 @@ func TestNeedAndMissing(t *testing.T) {
 	if !ok || lack.Need.Package != "some-package" {
 		t.Errorf("missing %v", missing[0])
 	}
-	if _, err := p.Start(t.Context(), &fake{}, values(t, t.TempDir())); !errors.Is(err, missing[0]) && !strings.Contains(err.Error(), "no-such-program") {
+	if _, err := s.Start(t.Context(), &fake{}, values(t, t.TempDir())); err == nil || !strings.Contains(err.Error(), "no-such-program") {
 		t.Errorf("a system without its program starts: %v", err)
 	}
+	if paths, err := s.Programs(); err != nil || len(paths) != 1 || !strings.HasSuffix(paths["sh"], "/sh") {
+		t.Errorf("programs %v, %v", paths, err)
+	}
 }
+
+// A program of a Go module is missing only where there is no Go; it is built
+// before anything starts, and first on the path of the steps.
+func TestBuiltNeed(t *testing.T) {
+	tree := plugin(route + "  prepare:\n    - {at: lab, run: make-keys}\n  start:\n    - {at: client, run: serve, daemon: d}\n" + address)
+	tree["test/system.yaml"].Data = append(tree["test/system.yaml"].Data, "needs: [{program: nebula, module: true}]\n"...)
+	s, err := system.Load(tree, "test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if missing := s.Missing(); len(missing) > 0 {
+		t.Errorf("missing %v", missing)
+	}
+	if _, err := s.Start(t.Context(), &fake{}, values(t, t.TempDir())); !errors.Is(err, system.ErrNotBuilt) {
+		t.Errorf("starts before it is built: %v", err)
+	}
+	broken := errors.New("no network")
+	fails := func(context.Context, string) (string, error) { return "", broken }
+	const want = "system test needs the program nebula, which is built from its Go module: no network"
+	if err := s.Build(t.Context(), fails); !errors.Is(err, broken) || err.Error() != want {
+		t.Errorf("a build that fails: %v", err)
+	}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, lacks := errors.AsType[*system.MissingError](s.Build(ended, fails)); lacks {
+		t.Error("a build that is ended counts as something that this machine lacks")
+	}
+	builds := func(_ context.Context, name string) (string, error) { return "/cache/" + name + "-1/" + name, nil }
+	if err := s.Build(t.Context(), builds); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", "/bin")
+	lab := &fake{}
+	r, err := s.Start(t.Context(), lab, values(t, t.TempDir()))
+	if err == nil {
+		err = r.Connect(t.Context())
+	}
+	if want := []string{"PATH=/cache/nebula-1:/bin", "PATH=/cache/nebula-1:/bin"}; err != nil || !slices.Equal(lab.env, want) {
+		t.Errorf("the steps have %q, %v", lab.env, err)
+	}
+	if paths, err := s.Programs(); err != nil || paths["nebula"] != "/cache/nebula-1/nebula" {
+		t.Errorf("programs %v, %v", paths, err)
+	}
+	if again, err := system.Load(tree, "test"); err != nil || len(again.Missing()) != 1 {
+		t.Errorf("without Go on the path nothing is missing: %v", err)
+	} else if missing := again.Missing()[0]; !errors.Is(missing, gobuild.ErrNoGo) {
+		t.Errorf("missing %v", missing)
+	}
+}
+
+func TestDigest(t *testing.T) {
+	digest := func(manifest, rendered, node, beside string) string {
+		tree := plugin(route + "  files: [a.cfg]\n  nodeFiles: [n.cfg]\n" + address)
+		tree["test/system.yaml"].Data = append(tree["test/system.yaml"].Data, manifest...)
+		tree["test/a.cfg"], tree["test/n.cfg"], tree["test/README.md"] = file(rendered), file(node), file(beside)
+		s, err := system.Load(tree, "test")
+		if err != nil {
+			t.Fatal(err)
+		}
+		sum, err := s.Digest()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return sum
+	}
+	first := digest("# a", "b", "n", "c")
+	if len(first) != 64 || first != digest("# a", "b", "n", "other") {
+		t.Errorf("a file that is not rendered counts: %s", first)
+	}
+	for _, other := range []string{
+		digest("# other", "b", "n", "c"), digest("# a", "other", "n", "c"), digest("# a", "b", "other", "c"), digest("# a", "bn", "", "c"),
+	} {
+		if other == first {
+			t.Error("a change is not seen")
+		}
+	}
+}
+
+func file(text string) *fstest.MapFile { return &fstest.MapFile{Data: []byte(text)} }

@@ -3,6 +3,7 @@ package system
 import (
 	"fmt"
 	"io/fs"
+	"path"
 	"strings"
 	"text/template"
 
@@ -17,6 +18,15 @@ type Values struct {
 	Service  Place
 	Importer Place
 	Exporter Place
+	// Replicas serve the workload beside the service, at its port.
+	Replicas []Place
+	// Nodes are all nodes, in the order of the topology.
+	Nodes []Place
+	// Node is the node that a step runs at, or that a file of nodeFiles is for; nil
+	// at the machine itself and in all else.
+	Node *Place
+	// Congestion control of the nodes: a route that a system adds has to name it.
+	Congestion string
 	// Captured holds the outputs that earlier steps captured, by name.
 	Captured map[string]string
 }
@@ -24,13 +34,20 @@ type Values struct {
 // Place is a node in a role.
 type Place struct {
 	Node topology.Ref
-	// Host is the node's host name, IP its address on the data network.
+	// Host is the node's host name, IP its address: that on the data network, or
+	// the inner one of the system below.
 	Host, IP string
-	// Port that the workload listens on (the service's alone).
+	// Inner is the address that the node has by this system; empty where the system
+	// gives none.
+	Inner string
+	// Site is the number of the node's cluster, Number that of the node in it; both
+	// count from 1.
+	Site, Number int
+	// Port that the workload listens on (the service's and the replicas').
 	Port int
 }
 
-// Place finds the values' place of a role.
+// Place finds the values' place of a role that is one node.
 func (v Values) Place(r Role) (Place, bool) {
 	switch r {
 	case Client:
@@ -47,7 +64,7 @@ func (v Values) Place(r Role) (Place, bool) {
 
 // ValuesFor takes the places from a topology. port is the workload's.
 func ValuesFor(t *topology.Topology, dir string, port int) (Values, error) {
-	v := Values{Dir: dir, Captured: map[string]string{}}
+	v := Values{Dir: dir, Congestion: t.CongestionControl(), Nodes: places(t), Captured: map[string]string{}}
 	client, err := t.Node(t.Client)
 	if err != nil {
 		return v, err
@@ -64,13 +81,89 @@ func ValuesFor(t *topology.Topology, dir string, port int) (Values, error) {
 	if err != nil {
 		return v, err
 	}
-	v.Client, v.Service, v.Importer, v.Exporter = place(client), place(service), place(importer), place(exporter)
+	v.Client, v.Service, v.Importer, v.Exporter = v.of(client), v.of(service), v.of(importer), v.of(exporter)
 	v.Service.Port = port
+	for _, r := range t.Replicas {
+		node, err := t.Node(r)
+		if err != nil {
+			return v, err
+		}
+		replica := v.of(node)
+		replica.Port = port
+		v.Replicas = append(v.Replicas, replica)
+	}
 	return v, nil
 }
 
-func place(n topology.Node) Place {
-	return Place{Node: n.Ref(), Host: n.Host(), IP: n.Data.Addr().String()}
+func places(t *topology.Topology) []Place {
+	var all []Place
+	site, number, cluster := 0, 0, ""
+	for _, n := range t.Nodes() {
+		if n.Cluster != cluster {
+			site, number, cluster = site+1, 0, n.Cluster
+		}
+		number++
+		all = append(all, Place{Node: n.Ref(), Host: n.Host(), IP: n.Data.Addr().String(), Site: site, Number: number})
+	}
+	return all
+}
+
+// of is the place of a node, which is one of them.
+func (v Values) of(n topology.Node) Place {
+	for _, p := range v.Nodes {
+		if p.Node == n.Ref() {
+			return p
+		}
+	}
+	return Place{}
+}
+
+// mapped has every place as f gives it.
+func (v Values) mapped(f func(Place) Place) Values {
+	v.Client, v.Service, v.Importer, v.Exporter = f(v.Client), f(v.Service), f(v.Importer), f(v.Exporter)
+	v.Nodes, v.Replicas = each(v.Nodes, f), each(v.Replicas, f)
+	return v
+}
+
+func each(places []Place, f func(Place) Place) []Place {
+	all := make([]Place, len(places))
+	for i, p := range places {
+		all[i] = f(p)
+	}
+	return all
+}
+
+// above has the inner addresses as the nodes' own.
+func (v Values) above() Values {
+	return v.mapped(func(p Place) Place {
+		if p.Inner != "" {
+			p.IP, p.Inner = p.Inner, ""
+		}
+		return p
+	})
+}
+
+// at has one place as the node.
+func (v Values) at(p Place) Values {
+	v.Node = &p
+	return v
+}
+
+// places of a role: one, all nodes, or for the machine itself the zero Place.
+func (v Values) places(r Role) []Place {
+	if r == Each {
+		return v.Nodes
+	}
+	place, _ := v.Place(r)
+	return []Place{place}
+}
+
+// atRole has the place of a step as its node; the machine has none.
+func (v Values) atRole(r Role, p Place) Values {
+	if r == Machine {
+		return v
+	}
+	return v.at(p)
 }
 
 // Path is the nodes that a request visits.
@@ -88,25 +181,23 @@ func (p *Plugin) Path(v Values) []topology.Ref {
 // carrying anything out: what a bad template or file name would break at run
 // time, it breaks here. It returns the files by name.
 func (p *Plugin) Render(v Values) (files map[string]string, err error) {
-	files = map[string]string{}
-	for _, name := range p.Hosts.Files {
-		text, err := fs.ReadFile(p.files, name)
-		if err != nil {
-			return nil, fmt.Errorf("system %s: %w", p.Name, err)
-		}
-		if files[name], err = p.expand(name, string(text), v); err != nil {
-			return nil, err
-		}
+	if v, err = p.inside(v); err != nil {
+		return nil, err
+	}
+	if files, err = p.render(v); err != nil {
+		return nil, err
 	}
 	captured := map[string]string{}
 	for name, value := range v.Captured {
 		captured[name] = value
 	}
 	v.Captured = captured
-	for _, ph := range append(p.Hosts.startPhases(), phase{"stop", p.Hosts.Stop}) {
+	for _, ph := range p.Hosts.phases() {
 		for _, step := range ph.steps {
-			if _, err := p.expand(ph.name, step.Run+step.TCP, v); err != nil {
-				return nil, err
+			for _, place := range v.places(step.At) {
+				if _, err := p.expand(ph.name, step.text(), v.atRole(step.At, place)); err != nil {
+					return nil, err
+				}
 			}
 			if step.Capture != "" {
 				captured[step.Capture] = ""
@@ -117,7 +208,37 @@ func (p *Plugin) Render(v Values) (files map[string]string, err error) {
 	return files, err
 }
 
-// Address that the client calls.
+// render renders the files.
+func (p *Plugin) render(v Values) (map[string]string, error) {
+	files := map[string]string{}
+	for _, name := range p.Hosts.Files {
+		text, err := p.file(name, v)
+		if err != nil {
+			return nil, err
+		}
+		files[name] = text
+	}
+	for _, name := range p.Hosts.NodeFiles {
+		for _, place := range v.Nodes {
+			text, err := p.file(name, v.at(place))
+			if err != nil {
+				return nil, err
+			}
+			files[path.Join(place.Host, name)] = text
+		}
+	}
+	return files, nil
+}
+
+func (p *Plugin) file(name string, v Values) (string, error) {
+	text, err := fs.ReadFile(p.files, name)
+	if err != nil {
+		return "", fmt.Errorf("system %s: %w", p.Name, err)
+	}
+	return p.expand(name, string(text), v)
+}
+
+// Address that the client calls; empty of a system that gives inner addresses.
 func (p *Plugin) Address(v Values) (string, error) { return p.expand("address", p.Hosts.Address, v) }
 
 func (p *Plugin) expand(name, text string, v Values) (string, error) {

@@ -1,229 +1,251 @@
 package system
 
 import (
-	"bytes"
-	"cmp"
-	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
-	"net"
-	"os"
-	"os/exec"
+	"io/fs"
+	"net/netip"
 	"path/filepath"
-	"regexp"
+	"slices"
 	"strings"
-	"time"
 
-	"skerry.dev/skerry/lab/host"
+	"skerry.dev/skerry/lab/experiment"
 	"skerry.dev/skerry/lab/topology"
 )
 
-// Bounds of a step.
-const (
-	stepTimeout  = 60 * time.Second
-	probePause   = 5 * time.Millisecond
-	probeTimeout = time.Second
-	stopGrace    = 200 * time.Millisecond
-)
-
-// Runner is what a stack needs of the lab that it runs in.
-type Runner interface {
-	Start(host.Command) (Daemon, error)
-	Run(context.Context, host.Command) error
-	Dial(ctx context.Context, node topology.Ref, address string) (net.Conn, error)
-}
-
-// Daemon is a process that a step started and that is to stay.
-type Daemon interface {
-	// Done is closed when it has ended; Err then says how.
-	Done() <-chan struct{}
-	Err() error
-	// Stop ends it and tells what it used.
-	Stop(grace time.Duration) (host.Use, error)
-}
-
-// Stack is a system that is up in a lab.
+// Stack is what an experiment calls a system: plug-ins of which each sees the
+// nodes by the addresses that those below it give them.
 type Stack struct {
-	plugin  *Plugin
-	lab     Runner
-	values  Values
-	daemons []daemon
+	// Name is those of the plug-ins, bottom first, with "+" between them.
+	Name string
+	// Plugins, bottom first; the last has the address that the client calls.
+	Plugins []*Plugin
 }
 
-type daemon struct {
-	name string
-	Daemon
+// StackError says why plug-ins do not make a stack.
+type StackError struct{ Stack, Message, Hint string }
+
+// Error names the stack, then what is wrong.
+func (e *StackError) Error() string { return "system " + e.Stack + ": " + e.Message }
+
+// Load reads the plug-ins of a stack, such as "upper" or "lower+upper", from a
+// tree with one folder per system. The error wraps ErrUnknown, or is a
+// *StackError or of a plug-in's file.
+func Load(tree fs.FS, name string) (*Stack, error) {
+	s := &Stack{Name: name}
+	for _, part := range experiment.Parts(name) {
+		p, err := LoadPlugin(tree, part)
+		if err != nil {
+			return nil, err
+		}
+		s.Plugins = append(s.Plugins, p)
+	}
+	return s, s.check()
 }
 
-// Start brings a system up: its files are written to v.Dir, its steps carried
-// out in order. When it fails, nothing of it runs on.
-func (p *Plugin) Start(ctx context.Context, lab Runner, v Values) (*Stack, error) {
-	if err := errors.Join(p.Missing()...); err != nil {
-		return nil, err
-	}
-	files, err := p.Render(v)
-	if err != nil {
-		return nil, err
-	}
-	s := &Stack{plugin: p, lab: lab, values: v}
-	for name, text := range files {
-		if err := writeFile(filepath.Join(v.Dir, name), text); err != nil {
-			return nil, fmt.Errorf("system %s: %w", p.Name, err)
+// wrong is an error about the stack.
+func (s *Stack) wrong(hint, format string, args ...any) error {
+	return &StackError{s.Name, fmt.Sprintf(format, args...), hint}
+}
+
+// check holds that one plug-in, the last, has the address that the client calls,
+// and that kinds come once and in their order.
+func (s *Stack) check() error {
+	for i, p := range s.Plugins {
+		switch last := i == len(s.Plugins)-1; {
+		case last && p.Hosts.Address == "":
+			return s.wrong("put a system above it that has an address: "+s.Name+"+SYSTEM",
+				"%s gives nodes addresses, and none that a client calls", p.Name)
+		case !last && p.Hosts.Address != "":
+			return s.wrong("name it last", "nothing stands above %s: it has the address that the client calls", p.Name)
+		}
+		if i == 0 {
+			continue
+		}
+		below := s.Plugins[i-1]
+		switch order := slices.Index(kinds, p.Kind) - slices.Index(kinds, below.Kind); {
+		case order == 0:
+			return s.wrong("leave one of them out", "%s and %s are both of the kind %s, of which a stack has one", below.Name, p.Name, p.Kind)
+		case order < 0:
+			return s.wrong("from the bottom the kinds are "+strings.Join(kinds, ", "), "%s is of the kind %s, which does not stand above %s", p.Name, p.Kind, below.Kind)
 		}
 	}
-	for _, ph := range p.Hosts.startPhases() {
-		for _, step := range ph.steps {
-			if err := s.step(ctx, step); err != nil {
-				_, stopErr := s.Stop()
-				return nil, errors.Join(fmt.Errorf("system %s: %s at %s: %w", p.Name, ph.name, step.At, err), stopErr)
+	return s.checkDaemons()
+}
+
+// checkDaemons holds that the control groups of two plug-ins have two names.
+func (s *Stack) checkDaemons() error {
+	owner := map[string]string{}
+	for _, p := range s.Plugins {
+		for _, name := range p.daemons() {
+			if owner[name] != "" {
+				return s.wrong("rename one of them", "%s and %s both have a daemon %q", owner[name], p.Name, name)
+			}
+			owner[name] = p.Name
+		}
+	}
+	return nil
+}
+
+// layer is a plug-in in its stack, with the values that its templates see.
+type layer struct {
+	*Plugin
+	values Values
+}
+
+// layers lists the plug-ins with their values, bottom first.
+func (s *Stack) layers(v Values) ([]layer, error) {
+	all := make([]layer, len(s.Plugins))
+	dir := v.Dir
+	for i, p := range s.Plugins {
+		if v.Dir = dir; len(s.Plugins) > 1 {
+			v.Dir = filepath.Join(dir, p.Name)
+		}
+		v.Captured = map[string]string{}
+		inside, err := p.inside(v)
+		if err != nil {
+			return nil, err
+		}
+		all[i] = layer{p, inside}
+		v = inside.above()
+	}
+	return all, nil
+}
+
+// inside are the values with the inner addresses that the plug-in gives to nodes.
+func (p *Plugin) inside(v Values) (Values, error) {
+	if p.Hosts.Inner == "" {
+		return v, nil
+	}
+	inner, owner := map[topology.Ref]string{}, map[netip.Addr]topology.Ref{}
+	for _, place := range v.Nodes {
+		text, err := p.expand("inner", p.Hosts.Inner, v.at(place))
+		if err != nil {
+			return v, err
+		}
+		address, err := netip.ParseAddr(text)
+		if err != nil {
+			return v, fmt.Errorf("system %s: inner address of %s: %w", p.Name, place.Node, err)
+		}
+		if other, twice := owner[address]; twice {
+			return v, fmt.Errorf("system %s: %s and %s have the inner address %s", p.Name, other, place.Node, address)
+		}
+		inner[place.Node], owner[address] = address.String(), place.Node
+	}
+	return v.mapped(func(place Place) Place {
+		place.Inner = inner[place.Node]
+		return place
+	}), nil
+}
+
+// top is the layer that the client calls.
+func (s *Stack) top(v Values) (layer, error) {
+	layers, err := s.layers(v)
+	if err != nil {
+		return layer{}, err
+	}
+	return layers[len(layers)-1], nil
+}
+
+// Render renders every template of the stack without carrying anything out, to
+// find what is wrong with one.
+func (s *Stack) Render(v Values) error {
+	layers, err := s.layers(v)
+	if err != nil {
+		return err
+	}
+	for _, l := range layers {
+		if _, err := l.Render(l.values); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Path is the nodes that a request visits.
+func (s *Stack) Path(v Values) []topology.Ref { return s.Plugins[len(s.Plugins)-1].Path(v) }
+
+// Address that the client calls.
+func (s *Stack) Address(v Values) (string, error) {
+	top, err := s.top(v)
+	if err != nil {
+		return "", err
+	}
+	return top.Address(top.values)
+}
+
+// CarryError says that a system does not let a protocol through.
+type CarryError struct {
+	System, Protocol string
+	// Carries is what it does.
+	Carries []string
+}
+
+// Error names both and what the system carries.
+func (e *CarryError) Error() string {
+	return fmt.Sprintf("system %s carries %s, not %s", e.System, strings.Join(e.Carries, ", "), e.Protocol)
+}
+
+// Check says what of a load the stack does not carry: what gets through all of
+// its plug-ins does. The error joins a *CarryError for each protocol and plug-in.
+func (s *Stack) Check(l experiment.Load) error {
+	var wrong []error
+	for _, p := range s.Plugins {
+		wrong = append(wrong, p.refuses(l)...)
+	}
+	return errors.Join(wrong...)
+}
+
+// refuses are a *CarryError for each protocol of the load that the plug-in lacks.
+func (p *Plugin) refuses(l experiment.Load) (wrong []error) {
+	carries, asked := p.Carries, []string(l.Protocol)
+	if len(carries) == 0 {
+		carries = []string{experiment.ProtocolHTTP1}
+	}
+	if len(asked) == 0 {
+		asked = []string{experiment.ProtocolHTTP1}
+	}
+	for _, protocol := range asked {
+		if !slices.Contains(carries, protocol) {
+			wrong = append(wrong, &CarryError{System: p.Name, Protocol: protocol, Carries: carries})
+		}
+	}
+	return wrong
+}
+
+// Need is what the stack takes of the machine's cores, with so many nodes.
+func (s *Stack) Need(nodes int) (need experiment.Need) {
+	for _, p := range s.Plugins {
+		need.BusyLoops += p.Hosts.BusyLoops
+		for _, ph := range p.Hosts.startPhases() {
+			for _, step := range ph.steps {
+				switch {
+				case step.Daemon != "" && step.At == Each:
+					need.Processes += nodes
+				case step.Daemon != "":
+					need.Processes++
+				}
 			}
 		}
 	}
-	return s, nil
+	return need
 }
 
-func writeFile(path, text string) error {
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		return err
-	}
-	return os.WriteFile(path, []byte(text), 0o600)
-}
-
-// Address that the client calls.
-func (s *Stack) Address() (string, error) { return s.plugin.Address(s.values) }
-
-func (s *Stack) step(ctx context.Context, step Step) error {
-	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
-	defer cancel()
-	text, err := s.plugin.expand(string(step.At), step.Run+step.TCP, s.values)
-	if err != nil {
-		return err
-	}
-	place, _ := s.values.Place(step.At)
-	switch {
-	case step.TCP != "":
-		return s.probe(ctx, place.Node, text)
-	case step.Daemon != "":
-		return s.start(place.Node, step.Daemon, text)
-	}
-	return s.run(ctx, place.Node, text, step.Capture)
-}
-
-// probe dials until the address accepts, or a daemon has ended.
-func (s *Stack) probe(ctx context.Context, node topology.Ref, address string) error {
-	for {
-		once, cancel := context.WithTimeout(ctx, probeTimeout)
-		conn, err := s.lab.Dial(once, node, address)
-		cancel()
-		if err == nil {
-			return conn.Close()
-		}
-		if ended := s.Ended(); ended != nil {
-			return ended
-		}
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("%s does not answer: %w", address, err)
-		case <-time.After(probePause):
+// Digest is the SHA-256, in hexadecimal, of all that a run takes from the folders
+// of the plug-ins: their system.yaml and the files that they render.
+func (s *Stack) Digest() (string, error) {
+	sum := sha256.New()
+	for _, p := range s.Plugins {
+		for _, name := range slices.Concat([]string{manifest}, p.Hosts.Files, p.Hosts.NodeFiles) {
+			data, err := fs.ReadFile(p.files, name)
+			if err != nil {
+				return "", fmt.Errorf("digest of system %s: %w", p.Name, err)
+			}
+			_, _ = fmt.Fprintf(sum, "%q %d\n", name, len(data)) // a hash takes all
+			_, _ = sum.Write(data)
 		}
 	}
-}
-
-// errQuietly is how a daemon ends that gives no reason.
-var errQuietly = errors.New("exit status 0")
-
-// Ended tells of a daemon that did not stay; nil while all are there.
-func (s *Stack) Ended() error {
-	for _, d := range s.daemons {
-		select {
-		case <-d.Done():
-			return fmt.Errorf("%s has ended (%w): %s", d.name, cmp.Or(d.Err(), errQuietly), readTelling(s.log(d.name)))
-		default:
-		}
-	}
-	return nil
-}
-
-func (s *Stack) log(daemon string) string {
-	return filepath.Join(s.values.Dir, daemon+".log")
-}
-
-func (s *Stack) start(node topology.Ref, name, text string) error {
-	log, err := os.Create(s.log(name))
-	if err != nil {
-		return err
-	}
-	defer func() { _ = log.Close() }()
-	process, err := s.lab.Start(host.Command{
-		Node: node, Name: name, Args: shell(text), Dir: s.values.Dir, Stdout: log, Stderr: log,
-	})
-	if err == nil {
-		s.daemons = append(s.daemons, daemon{name, process})
-	}
-	return err
-}
-
-func (s *Stack) run(ctx context.Context, node topology.Ref, text, capture string) error {
-	var out, problems bytes.Buffer
-	err := s.lab.Run(ctx, host.Command{
-		Node: node, Name: "step", Args: shell(text), Dir: s.values.Dir, Stdout: &out, Stderr: &problems,
-	})
-	if errors.Is(err, exec.ErrWaitDelay) {
-		return fmt.Errorf("%q leaves a process behind that holds its output; make it a daemon", text)
-	}
-	if err != nil {
-		said := problems.String()
-		if said == "" {
-			said = out.String()
-		}
-		return fmt.Errorf("%q: %w: %s", text, err, telling(said))
-	}
-	if capture != "" {
-		s.values.Captured[capture] = strings.TrimSpace(out.String())
-	}
-	return nil
-}
-
-// Stop carries out the stop steps, ends the daemons and tells what each used.
-func (s *Stack) Stop() ([]host.Use, error) {
-	var problems error
-	for _, step := range s.plugin.Hosts.Stop {
-		problems = errors.Join(problems, s.step(context.Background(), step))
-	}
-	var uses []host.Use
-	for _, d := range s.daemons {
-		use, err := d.Stop(stopGrace)
-		problems = errors.Join(problems, err)
-		uses = append(uses, use)
-	}
-	s.daemons = nil
-	return uses, problems
-}
-
-func shell(text string) []string { return []string{"/bin/sh", "-c", text} }
-
-func readTelling(path string) string {
-	text, err := os.ReadFile(path)
-	if err != nil {
-		return err.Error()
-	}
-	return telling(string(text))
-}
-
-var complaint = regexp.MustCompile(`(?i)\b(alert|cannot|error|failed|fatal|panic)\b`)
-
-// telling is the line of a program's output that says why it ended: the first
-// that complains, else the last.
-func telling(text string) string {
-	text = strings.TrimSpace(text)
-	if text == "" {
-		return "it said nothing"
-	}
-	lines := strings.Split(text, "\n")
-	for _, line := range lines {
-		if complaint.MatchString(line) {
-			return strings.TrimSpace(line)
-		}
-	}
-	return strings.TrimSpace(lines[len(lines)-1])
+	return hex.EncodeToString(sum.Sum(nil)), nil
 }

@@ -23,25 +23,28 @@ import (
 // answers as its fields say.
 type fake struct {
 	log []string
+	// env is what the commands have beside the environment.
+	env []string
 	// says is what a command prints; fails is how one ends.
 	says  map[string]string
 	fails map[string]error
 	// dies has daemons end at once with these words in their log.
 	dies map[string]string
-	// refuses is how many dials find nobody.
+	// refuses is how many dials find nobody; refused is what all after them find.
 	refuses int
+	refused error
 }
 
 func (f *fake) Run(_ context.Context, c host.Command) error {
 	script := c.Args[len(c.Args)-1]
-	f.log = append(f.log, fmt.Sprintf("run at %q: %s", c.Node, script))
+	f.log, f.env = append(f.log, fmt.Sprintf("run at %q: %s", c.Node, script)), append(f.env, c.Env...)
 	_, _ = io.WriteString(c.Stdout, f.says[script])
 	return f.fails[script]
 }
 
 func (f *fake) Start(c host.Command) (system.Daemon, error) {
 	script := c.Args[len(c.Args)-1]
-	f.log = append(f.log, fmt.Sprintf("start %s at %q: %s", c.Name, c.Node, script))
+	f.log, f.env = append(f.log, fmt.Sprintf("start %s at %q: %s", c.Name, c.Node, script)), append(f.env, c.Env...)
 	if err := f.fails[script]; err != nil {
 		return nil, err
 	}
@@ -60,6 +63,9 @@ func (f *fake) Dial(_ context.Context, node topology.Ref, address string) (net.C
 		return nil, errors.New("connection refused")
 	}
 	f.log = append(f.log, fmt.Sprintf("dial from %q: %s", node, address))
+	if f.refused != nil {
+		return nil, f.refused
+	}
 	near, far := net.Pipe()
 	_ = far.Close()
 	return near, nil
@@ -95,15 +101,24 @@ const whole = route + `  files: [sub/peer.cfg]
     - {at: lab, run: "certificates"}
 ` + address
 
-func load(t *testing.T, hosts string) *system.Plugin {
+func load(t *testing.T, hosts string) *system.Stack {
 	t.Helper()
 	tree := plugin(hosts)
 	tree["test/sub/peer.cfg"] = &fstest.MapFile{Data: []byte("peer {{.Exporter.Host}}\n")}
-	p, err := system.Load(tree, "test")
+	s, err := system.Load(tree, "test")
 	if err != nil {
 		t.Fatal(err)
 	}
-	return p
+	return s
+}
+
+// up starts a stack and connects it.
+func up(ctx context.Context, s *system.Stack, lab system.Runner, v system.Values) (*system.Running, error) {
+	r, err := s.Start(ctx, lab, v)
+	if err == nil {
+		err = r.Connect(ctx)
+	}
+	return r, err
 }
 
 // Steps go by phase, whatever their order in the file; what one captures, later
@@ -111,7 +126,7 @@ func load(t *testing.T, hosts string) *system.Plugin {
 func TestStepsInOrder(t *testing.T) {
 	dir := t.TempDir()
 	lab := &fake{says: map[string]string{"make-token": " secret\n"}, refuses: 3}
-	s, err := load(t, whole).Start(t.Context(), lab, values(t, dir))
+	s, err := up(t.Context(), load(t, whole), lab, values(t, dir))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -149,7 +164,7 @@ func TestStopAfterFailure(t *testing.T) {
 		says:  map[string]string{"make-token": "step one\nfatal: no entropy\nbye\n"},
 		fails: map[string]error{"make-token": errors.New("exit status 1")},
 	}
-	_, err := load(t, whole).Start(t.Context(), lab, values(t, t.TempDir()))
+	_, err := up(t.Context(), load(t, whole), lab, values(t, t.TempDir()))
 	const want = `system test: export at exporter: "make-token": exit status 1: fatal: no entropy`
 	if err == nil || err.Error() != want {
 		t.Errorf("got  %v\nwant %s", err, want)
@@ -167,7 +182,7 @@ func TestDaemonThatEnds(t *testing.T) {
 		"":           "it said nothing",
 	} {
 		lab := &fake{refuses: 1 << 30, dies: map[string]string{"side": words}}
-		_, err := load(t, whole).Start(t.Context(), lab, values(t, t.TempDir()))
+		_, err := up(t.Context(), load(t, whole), lab, values(t, t.TempDir()))
 		full := "system test: ready at client: side has ended (exit status 1): " + want
 		if err == nil || err.Error() != full {
 			t.Errorf("got  %v\nwant %s", err, full)
@@ -182,7 +197,7 @@ func TestReadyInTime(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	lab := &fake{refuses: 1 << 30}
-	_, err := load(t, whole).Start(ctx, lab, values(t, t.TempDir()))
+	_, err := up(ctx, load(t, whole), lab, values(t, t.TempDir()))
 	if err == nil || !strings.Contains(err.Error(), "ready at client: 10.2.0.1:7080 does not answer: connection refused") {
 		t.Errorf("got %v", err)
 	}
@@ -193,7 +208,7 @@ func TestReadyInTime(t *testing.T) {
 
 func TestDaemonThatDoesNotStart(t *testing.T) {
 	lab := &fake{fails: map[string]error{"serve other": errors.New("no such node")}}
-	_, err := load(t, whole).Start(t.Context(), lab, values(t, t.TempDir()))
+	_, err := up(t.Context(), load(t, whole), lab, values(t, t.TempDir()))
 	if err == nil || err.Error() != "system test: start at service: no such node" {
 		t.Errorf("got %v", err)
 	}

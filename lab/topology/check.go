@@ -45,6 +45,7 @@ func (t *Topology) Check() []Problem {
 		c.nodes(path, cluster, hosts)
 	}
 	c.place(t, "service", t.Service)
+	c.replicas(t)
 	c.place(t, "client", t.Client)
 	if t.Congestion != "" && !isWord(t.Congestion) {
 		c.add("congestion", "write one word, for example cubic or bbr", "%q is no congestion control", clip(t.Congestion))
@@ -99,12 +100,28 @@ func (c *check) nodes(path string, cluster Cluster, hosts map[string]Ref) {
 	}
 }
 
-// place checks that a node exists, where the service or the client lives.
-func (c *check) place(t *Topology, path string, r Ref) {
+// replicas checks that each is a node of its own, where nothing else serves.
+func (c *check) replicas(t *Topology) {
+	serves := map[Ref]string{t.Service: "the service", t.Client: "the client"}
+	for i, r := range t.Replicas {
+		path := fmt.Sprintf("replicas[%d]", i)
+		switch other, taken := serves[r]; {
+		case !c.place(t, path, r):
+		case taken:
+			c.add(path, "name another node, or remove it", "node %q is that of %s already", clip(string(r)), other)
+		default:
+			serves[r] = "another replica"
+		}
+	}
+}
+
+// place checks that a node exists, where the service, a replica or the client
+// lives, and reports whether it does.
+func (c *check) place(t *Topology, path string, r Ref) bool {
 	var known []string
 	for _, n := range t.Nodes() {
 		if n.Ref() == r {
-			return
+			return true
 		}
 		known = append(known, n.String())
 	}
@@ -112,7 +129,9 @@ func (c *check) place(t *Topology, path string, r Ref) {
 	if _, node := r.Split(); node == "" {
 		hint = "write CLUSTER/NODE: " + hint
 	}
-	c.add(path, hint, "there is no node %q for the %s", clip(string(r)), path)
+	what, _, _ := strings.Cut(path, "[")
+	c.add(path, hint, "there is no node %q for the %s", clip(string(r)), what)
+	return false
 }
 
 func (c *check) name(path, kind, name string) bool {

@@ -22,6 +22,9 @@ type Topology struct {
 	Clusters []Cluster `yaml:"clusters" json:"clusters" jsonschema:"minItems=1,maxItems=32"`
 	// Service is the node that serves the workload, as CLUSTER/NODE.
 	Service Ref `yaml:"service" json:"service"`
+	// Replicas are nodes that serve the workload beside the service's, each as
+	// CLUSTER/NODE; a system spreads requests over them if it says so.
+	Replicas []Ref `yaml:"replicas,omitempty" json:"replicas,omitempty" jsonschema:"minItems=1,uniqueItems=true"`
 	// Client is the node that the load runs on, as CLUSTER/NODE.
 	Client Ref `yaml:"client" json:"client"`
 	// Congestion control of every node: cubic (default), reno, bbr or another

@@ -62,6 +62,7 @@ func TestFind(t *testing.T) {
 func TestCheckAcceptsWhatIsGood(t *testing.T) {
 	lab := twoClusters()
 	lab.Congestion = "bbr"
+	lab.Replicas = []topology.Ref{"c1/head", "c2/worker"}
 	lab.Clusters = append(lab.Clusters, topology.Cluster{Name: "abcdefghijklmno", Nodes: []string{"n"}})
 	if problems := lab.Check(); problems != nil {
 		t.Errorf("got %v", problems)
@@ -101,6 +102,12 @@ client: there is no node "a/b" for the client (there are none)`},
 			`service: there is no node "c1/wroker" for the service (did you mean c1/worker?)`},
 		{"cluster for a node", func(l *topology.Topology) { l.Client = "c2" },
 			`client: there is no node "c2" for the client (write CLUSTER/NODE: there are c1/head, c1/worker, c2/head, c2/worker)`},
+		{"replicas", func(l *topology.Topology) {
+			l.Replicas = []topology.Ref{"c1/worker", "c1/haed", "c1/head", "c2/head", "c1/head"}
+		}, `replicas[0]: node "c1/worker" is that of the service already (name another node, or remove it)
+replicas[1]: there is no node "c1/haed" for the replicas (did you mean c1/head?)
+replicas[3]: node "c2/head" is that of the client already (name another node, or remove it)
+replicas[4]: node "c1/head" is that of another replica already (name another node, or remove it)`},
 		{"congestion", func(l *topology.Topology) { l.Congestion = "bbr; reboot" },
 			`congestion: "bbr; reboot" is no congestion control (write one word, for example cubic or bbr)`},
 		{"33 clusters", func(l *topology.Topology) {

@@ -11,3 +11,4 @@ for name in exporter importer; do
   openssl x509 -req -in "$name.csr" -CA ca.crt -CAkey ca.key -CAcreateserial -days 1 -extfile "$name.ext" -out "$name.crt"
   cat "$name.crt" "$name.key" >"$name.pem"
 done
+rm ca.key

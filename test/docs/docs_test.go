@@ -132,7 +132,7 @@ func TestBlocks(t *testing.T) {
 func render(manifest string) error {
 	name, _, _ := strings.Cut(strings.TrimPrefix(manifest, "name: "), "\n")
 	tree := fstest.MapFS{name + "/system.yaml": {Data: []byte(manifest)}}
-	plugin, err := system.Load(tree, name)
+	plugin, err := system.LoadPlugin(tree, name)
 	if err != nil {
 		return err
 	}

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Downloads Debian's cloud kernel and unpacks it into the cache, where test/guest
+# Downloads Debian's cloud kernel and unpacks it into the cache, where internal/guest
 # looks for it. Installs nothing; does nothing when the kernel is there already.
 #
 #   test/guest/fetch.sh

@@ -1,46 +1,74 @@
 // Package guest_test holds the link back ends against the function that is
-// asked of them, on a kernel that surely has sch_netem: Debian's cloud kernel in
-// QEMU, whose only process is this test binary. Time in the guest counts
-// instructions, so that a busy host does not show. It says nothing about how
-// fast anything is. It does the same for control groups of version 2 and a
-// whole lab. Start at TestGuest; the cases are in links_test.go, groups_test.go
-// and lab_test.go.
+// asked of them, on a kernel that surely has sch_netem: a guest of internal/guest,
+// whose only process is this test binary. It does the same for control groups of
+// version 2 and a whole lab. Start at TestGuest; the cases are in links_test.go,
+// chances_test.go, groups_test.go and lab_test.go. The long form, with intervals,
+// is make show AREA=netem.
 package guest_test
 
 import (
+	"bytes"
+	"context"
+	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"testing"
+	"time"
+
+	"skerry.dev/skerry/internal/guest"
 )
 
-// inGuest reports that this process is the guest's init.
-func inGuest() bool { return os.Getpid() == 1 }
+// bootTimeout bounds the guest's whole life.
+const bootTimeout = 3 * time.Minute
 
 func TestMain(m *testing.M) {
 	if os.Getenv(busyEnv) != "" {
 		computeForever()
 	}
-	if !inGuest() {
+	if !guest.Inside() {
 		actAsAgent(os.Args)
 		os.Exit(m.Run())
 	}
 	code := 1
-	if err := prepareGuest(); err != nil {
+	if err := guest.Prepare(); err != nil {
 		fmt.Println("prepare guest:", err)
 	} else {
 		code = m.Run()
 	}
-	fmt.Printf("%s%d\n", exitMark, code)
-	powerOff()
+	guest.End(os.Stdout, code)
 }
 
 // TestGuest boots the guest, where it runs the cases.
 func TestGuest(t *testing.T) {
-	if inGuest() {
+	if guest.Inside() {
 		testLinks(t)
 		t.Run("control groups", testGroups)
 		t.Run("lab", testLab)
 		return
 	}
-	bootGuest(t)
+	if testing.Short() {
+		t.Skip("boots a virtual machine, which takes half a minute")
+	}
+	missing := new(guest.MissingError)
+	if err := guest.Needs(); errors.As(err, &missing) {
+		t.Skip(missing)
+	}
+	init := filepath.Join(t.TempDir(), "init")
+	must(t, guest.Build(t.Context(), init, ".", "test", "-c"))
+	ctx, cancel := context.WithTimeout(t.Context(), bootTimeout)
+	defer cancel()
+	var said bytes.Buffer
+	machine := guest.Machine{Init: init, Args: []string{"-test.v", "-test.run=^TestGuest$"}}
+	if err := machine.Run(ctx, &said); err != nil {
+		t.Fatalf("%v:\n%s", err, &said)
+	}
+	t.Logf("the guest's tests:\n%s", &said)
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
 }

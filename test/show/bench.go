@@ -213,29 +213,9 @@ type iperf struct {
 	Error string `json:"error"`
 }
 
-// transfer runs iperf3 with further arguments; a server of its own each time.
-func (s *session) transfer(ctx context.Context, args ...string) (iperf, error) {
-	const port = "5201"
-	server, err := s.Start(host.Command{Node: service, Name: "server", Args: []string{"iperf3", "-s", "-1"}})
-	if err != nil {
-		return iperf{}, err
-	}
-	var result iperf
-	for range 200 { // until the server listens; a dial would end a server for one
-		if result, err = s.iperf(ctx, port, args...); err == nil {
-			break
-		}
-		if ctx.Err() != nil || !strings.Contains(err.Error(), "Connection refused") {
-			break
-		}
-		time.Sleep(5 * time.Millisecond)
-	}
-	_, stopErr := server.Stop(0)
-	return result, errors.Join(err, stopErr)
-}
-
-func (s *session) iperf(ctx context.Context, port string, args ...string) (result iperf, err error) {
-	out, err := s.output(ctx, append([]string{"iperf3", "-J", "-c", serviceHost, "-p", port}, args...)...)
+// transfer runs iperf3 with further arguments and reads its totals.
+func (s *session) transfer(ctx context.Context, args ...string) (result iperf, err error) {
+	out, err := s.iperf(ctx, args...)
 	if err != nil {
 		return result, err
 	}
@@ -246,6 +226,24 @@ func (s *session) iperf(ctx context.Context, port string, args ...string) (resul
 		return result, fmt.Errorf("iperf3: %s", result.Error)
 	}
 	return result, nil
+}
+
+// iperf runs iperf3 with further arguments, a server of its own each time, and
+// returns its JSON.
+func (s *session) iperf(ctx context.Context, args ...string) (out string, err error) {
+	server, err := s.Start(host.Command{Node: service, Name: "server", Args: []string{"iperf3", "-s", "-1", "-J"}})
+	if err != nil {
+		return "", err
+	}
+	for range 200 { // until the server listens; a dial would end a server for one
+		out, err = s.output(ctx, append([]string{"iperf3", "-J", "-c", serviceHost}, args...)...)
+		if err == nil || ctx.Err() != nil || !strings.Contains(err.Error(), "Connection refused") {
+			break
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+	_, stopErr := server.Stop(0)
+	return out, errors.Join(err, stopErr)
 }
 
 // oneWay times n packets from the client to the service, in ns.

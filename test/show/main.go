@@ -15,18 +15,23 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+
+	"skerry.dev/skerry/internal/guest"
 )
 
 // areas are what can be shown.
 var areas = map[string]func(context.Context, *bench) error{
-	"links":   showLinks,
-	"truth":   showTruth,
-	"lab":     showLab,
-	"alike":   showAlike,
-	"planted": showPlanted,
-	"report":  showReport,
-	"load":    showLoad,
-	"proof":   showProof,
+	"links":    showLinks,
+	"trace":    showTrace,
+	"truth":    showTruth,
+	"lab":      showLab,
+	"alike":    showAlike,
+	"planted":  showPlanted,
+	"report":   showReport,
+	"load":     showLoad,
+	"proof":    showProof,
+	"adapters": showAdapters,
+	"netem":    showNetem,
 }
 
 func main() {
@@ -39,8 +44,12 @@ func main() {
 	}
 }
 
-// serve shows areas, or as a system under test of one is its relay.
+// serve shows areas, or as a system under test of one is its relay, or is a guest's
+// program.
 func serve(ctx context.Context, args []string) error {
+	if guest.Inside() {
+		serveGuest(ctx)
+	}
 	if len(args) > 0 && args[0] == "relay" {
 		r, err := relayOf(args[1:])
 		if err != nil {
@@ -78,6 +87,9 @@ func show(ctx context.Context, names []string) error {
 
 var errFailed = errors.New("FAIL")
 
+// passMark and failMark begin a line.
+const passMark, failMark = "PASS  ", "FAIL  "
+
 // line is one acceptance measurement.
 type line struct {
 	what, seen, bound, floor, command string
@@ -86,12 +98,12 @@ type line struct {
 
 func (b *bench) print(l line) {
 	b.lines++
-	verdict := "PASS"
+	verdict := passMark
 	if !l.pass {
-		verdict = "FAIL"
+		verdict = failMark
 		b.failed++
 	}
-	text := fmt.Sprintf("%s  %s: %s, bound %s", verdict, l.what, l.seen, l.bound)
+	text := fmt.Sprintf("%s%s: %s, bound %s", verdict, l.what, l.seen, l.bound)
 	if l.floor != "" {
 		text += ", floor " + l.floor
 	}

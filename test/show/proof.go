@@ -127,13 +127,13 @@ func (b *bench) proofRun(ctx context.Context, repetitions int, altered *impair.I
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(scratch)) }()
-	plugin, err := system.Load(systems.FS, "direct")
+	stack, err := system.Load(systems.FS, "direct")
 	if err != nil {
 		return nil, err
 	}
 	s := &sabotage.Saboteur{Lab: fmt.Sprintf("show-%d", os.Getpid()), Altered: altered, After: halfway}
 	o := run.Options{
-		Experiment: proofExperiment(repetitions), Plugins: map[string]*system.Plugin{"direct": plugin},
+		Experiment: proofExperiment(repetitions), Stacks: map[string]*system.Stack{"direct": stack},
 		Agent: b.agent, Backend: emulator.Auto, Dir: filepath.Join(scratch, "run"), Seed: 1, LabName: s.Lab,
 		Progress: s, Now: time.Now,
 	}

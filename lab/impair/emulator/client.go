@@ -41,6 +41,23 @@ func (c *Client) Set(ctx context.Context, directions []impair.Direction) error {
 	return nil
 }
 
+// Change puts exactly these directions into force, and those of a name that is
+// there go on: they count on, and what is under way arrives as it would have. It
+// tells the counters of what was in force until then.
+func (c *Client) Change(ctx context.Context, directions []impair.Direction) (ended map[string]impair.Counters, err error) {
+	body, err := json.Marshal(directions)
+	if err == nil {
+		body, err = c.order(ctx, http.MethodPatch, body)
+	}
+	if err == nil {
+		err = json.Unmarshal(body, &ended)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("change links: %w", err)
+	}
+	return ended, nil
+}
+
 // Status asks for the back end and the counters.
 func (c *Client) Status(ctx context.Context) (Status, error) {
 	var s Status

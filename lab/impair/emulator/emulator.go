@@ -44,11 +44,13 @@ type Status struct {
 
 type backend interface {
 	Set([]impair.Direction) error
+	Change([]impair.Direction) (ended map[string]impair.Counters, err error)
 	Counters() (map[string]impair.Counters, error)
 	Close() error
 }
 
-// directionsPath is the one resource: PUT sets directions, GET tells Status.
+// directionsPath is the one resource: PUT sets directions, PATCH changes them and
+// tells the counters until then, GET tells Status.
 const directionsPath = "/directions"
 
 // Serve emulates links in the process's network namespace until ctx ends, and
@@ -130,6 +132,19 @@ func (s *service) routes() http.Handler {
 		if err := s.backend.Set(directions); err != nil {
 			http.Error(w, err.Error(), http.StatusInternalServerError)
 		}
+	})
+	mux.HandleFunc("PATCH "+directionsPath, func(w http.ResponseWriter, r *http.Request) {
+		var directions []impair.Direction
+		if err := json.NewDecoder(r.Body).Decode(&directions); err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		ended, err := s.backend.Change(directions)
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusInternalServerError)
+			return
+		}
+		_ = json.NewEncoder(w).Encode(ended) // as below
 	})
 	mux.HandleFunc("GET "+directionsPath, func(w http.ResponseWriter, _ *http.Request) {
 		counters, err := s.backend.Counters()

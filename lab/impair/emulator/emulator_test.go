@@ -23,6 +23,11 @@ func (f *fake) Set(d []impair.Direction) error {
 	return f.fail
 }
 
+func (f *fake) Change(d []impair.Direction) (map[string]impair.Counters, error) {
+	f.set = append(f.set, d...)
+	return map[string]impair.Counters{"c1>c2": {Packets: 2}}, f.fail
+}
+
 func (f *fake) Counters() (map[string]impair.Counters, error) {
 	return map[string]impair.Counters{"c1>c2": {Packets: 3, Lost: 1}}, f.fail
 }
@@ -55,7 +60,8 @@ func TestOrdersArriveWhole(t *testing.T) {
 	want := []impair.Direction{{
 		Name: "c1>c2", Unit: impair.UnitPacket, Seed: 1 << 63,
 		Match:      impair.Match{In: "c1", Out: "c2"},
-		Impairment: impair.Impairment{Delay: 5e6, Jitter: 1e6, Loss: 0.0008, Rate: 1e9, Reorder: true},
+		Impairment: impair.Impairment{Delay: 5e6, Jitter: 1e6, Loss: 0.0008, Rate: 1e9, Unordered: true},
+		Then:       []impair.Impairment{{Delay: 2e6, Reorder: 0.01, Burst: impair.Burst{Enter: 0.01, Leave: 0.5}, Duplicate: 0.02, Corrupt: 0.03}},
 	}}
 	if err := client.Set(t.Context(), want); err != nil {
 		t.Fatal(err)
@@ -69,6 +75,20 @@ func TestOrdersArriveWhole(t *testing.T) {
 	}
 	if status.Backend != Userspace || !status.FIFO || status.Pid == 0 || status.Counters["c1>c2"].Lost != 1 {
 		t.Errorf("status is %+v", status)
+	}
+}
+
+func TestChangesArrive(t *testing.T) {
+	f := &fake{}
+	client := dialFake(t, f, f.gaps)
+	want := []impair.Direction{{Name: "c1>c2", Impairment: impair.Impairment{Loss: 1}}}
+	ended, err := client.Change(t.Context(), want)
+	if err != nil || !reflect.DeepEqual(f.set, want) || ended["c1>c2"].Packets != 2 {
+		t.Errorf("the back end was told %+v, and says %+v, %v", f.set, ended, err)
+	}
+	f.fail = errors.New("no such device")
+	if _, err := client.Change(t.Context(), nil); err == nil || !strings.Contains(err.Error(), "change links: no such device") {
+		t.Errorf("got %v", err)
 	}
 }
 

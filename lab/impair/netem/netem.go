@@ -4,21 +4,32 @@
 //
 // A packet: nftables rule (writes the class to skb->priority) → prio at the
 // interface where the direction ends → the direction's band: tbf (segments
-// super-packets) → netem. What no direction names takes the first band, a plain
-// pfifo that goes before all others.
+// super-packets) → netem, one to three for each stage. What no direction names
+// takes the first band, a plain pfifo that goes before all others.
 //
 // Where netem differs from lab/impair/userspace:
 //   - The queue is bounded in packets, not bytes: its bytes as full frames, and
 //     the full frames under way in the delay. Smaller packets fill it earlier; a
 //     super-packet, where the unit is one, takes a single place.
 //   - Jitter falls on a packet before its serialisation, not after it, where the
-//     direction has a rate and keeps order.
+//     direction has a rate and keeps order. It is at most 2.147 s.
+//   - Corruption flips a bit anywhere in the first, linear part of the frame: a
+//     UDP datagram whole, of TCP the headers alone, the Ethernet header always.
+//     Of a frame of 54 bytes one flip in nine hits the sender's hardware address
+//     and harms nothing; where it hits the IP header the packet is lost.
+//   - A duplicated packet's copy has a delay and a jitter of its own, and enters
+//     the tree at its root. So netem duplicates only where it is the only netem of
+//     an interface, and has no loss; Set refuses the rest.
+//   - A packet that is reordered skips what follows its netem, so Set refuses a
+//     stage behind one that reorders.
+//   - A link in bursts begins in the good state.
 //   - Set drops the packets that are under way.
-//   - The seed has an effect from Linux 6.6 on.
+//   - The seed has an effect from Linux 6.6 on, and none on which bit is flipped.
 //   - Counters.Packets counts super-packets that passed as their segments, while
 //     a loss of one counts once: with impair.UnitSuperpacket the ratio of the two
-//     is not the loss. Counters.Bytes has no lost packets in it. Nothing is ever
-//     Late, and gaps are not known: the kernel does not say.
+//     is not the loss. Copies count as packets. Counters.Bytes has no lost packets
+//     in it. Nothing is ever Late, Duplicated or Corrupted, and gaps are not
+//     known: the kernel does not say.
 package netem
 
 import (
@@ -79,7 +90,9 @@ func Probe() error {
 
 func probeHere() error {
 	everything := impair.Direction{Name: "probe", Match: impair.Match{Out: "lo"}}
-	everything.Delay, everything.Jitter, everything.Loss, everything.Rate = 1e6, 1e6, 0.5, 1e6
+	everything.Delay, everything.Jitter, everything.Distribution, everything.Rate = 1e6, 1e6, impair.Pareto, 1e6
+	everything.Loss, everything.Corrupt, everything.Reorder = 0.5, 0.5, 0.25
+	everything.Burst = impair.Burst{Enter: 0.5, Leave: 0.5}
 	trees, err := plan([]impair.Direction{everything})
 	if err != nil {
 		return err
@@ -95,6 +108,8 @@ type Backend struct {
 	// mu guards what is in force.
 	mu     sync.Mutex
 	places []placed
+	// past are the counters of what was in force before a Change, by name.
+	past map[string]impair.Counters
 }
 
 // placed is a tree that stands at an interface.
@@ -121,6 +136,10 @@ func Start() (*Backend, error) {
 func (b *Backend) Set(directions []impair.Direction) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	return b.setLocked(directions)
+}
+
+func (b *Backend) setLocked(directions []impair.Direction) error {
 	if err := b.clearLocked(); err != nil {
 		return err
 	}
@@ -206,7 +225,7 @@ func (b *Backend) clearLocked() error {
 	for _, p := range b.places {
 		err = errors.Join(err, remove(p.link, p.tree))
 	}
-	b.places = nil
+	b.places, b.past = nil, nil
 	return err
 }
 
@@ -215,6 +234,10 @@ func (b *Backend) clearLocked() error {
 func (b *Backend) Counters() (map[string]impair.Counters, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	return b.countersLocked()
+}
+
+func (b *Backend) countersLocked() (map[string]impair.Counters, error) {
 	all := map[string]impair.Counters{}
 	for _, p := range b.places {
 		found, err := read(p.link)
@@ -226,7 +249,7 @@ func (b *Backend) Counters() (map[string]impair.Counters, error) {
 			if err != nil {
 				return nil, err
 			}
-			all[c.Name] = counters
+			all[c.Name] = b.past[c.Name].Plus(counters)
 		}
 	}
 	return all, nil
@@ -234,19 +257,25 @@ func (b *Backend) Counters() (map[string]impair.Counters, error) {
 
 // read the statistics of an interface's qdiscs, by handle.
 func read(link netlink.Link) (map[uint32]statistics, error) {
-	qdiscs, err := netlink.QdiscList(link)
+	r := nl.NewNetlinkRequest(unix.RTM_GETQDISC, unix.NLM_F_DUMP)
+	r.AddData(&nl.TcMsg{Family: nl.FAMILY_ALL, Ifindex: int32(link.Attrs().Index)})
+	answers, err := r.Execute(unix.NETLINK_ROUTE, unix.RTM_NEWQDISC)
 	if err != nil {
 		return nil, err
 	}
-	found := make(map[uint32]statistics, len(qdiscs))
-	for _, q := range qdiscs {
-		s := q.Attrs().Statistics
-		if s == nil || s.Basic == nil || s.Queue == nil {
+	found := make(map[uint32]statistics, len(answers))
+	for _, answer := range answers {
+		// The kernel tells of all interfaces.
+		head := nl.DeserializeTcMsg(answer)
+		if int(head.Ifindex) != link.Attrs().Index {
 			continue
 		}
-		found[q.Attrs().Handle] = statistics{
-			packets: uint64(s.Basic.Packets), bytes: s.Basic.Bytes,
-			drops: uint64(s.Queue.Drops), held: uint64(s.Queue.Qlen),
+		attrs, err := nl.ParseRouteAttr(answer[head.Len():])
+		if err != nil {
+			return nil, err
+		}
+		if found[head.Handle], err = told(attrs); err != nil {
+			return nil, err
 		}
 	}
 	return found, nil

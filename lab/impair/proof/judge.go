@@ -5,8 +5,6 @@ import (
 	"math"
 	"time"
 
-	"gonum.org/v1/gonum/mathext"
-
 	"skerry.dev/skerry/internal/quantity"
 	"skerry.dev/skerry/lab/impair"
 )
@@ -23,17 +21,26 @@ const (
 	lateShareMax = 0.05
 )
 
-// Tests is how many of Judge's tests on a direction chance can fail.
-func Tests(asked impair.Impairment) int {
+// Tests is how many of Judge's tests on a direction of these stages chance can
+// fail.
+func Tests(stages ...impair.Impairment) int {
 	var n int
-	if asked.Jitter > 0 {
+	link := newModel(stages)
+	if link.varies() {
 		n += 2 // a delay before and after
-		if asked.Rate > 0 {
+		if link.asked.Rate > 0 {
 			n += 2
 		}
 	}
-	if asked.Loss > 0 && asked.Loss < 1 {
-		n += 3 // the counters, and probes that may all be lost
+	for _, p := range []float64{
+		link.asked.MeanLoss(), float64(link.asked.Duplicate), float64(link.asked.Corrupt), float64(link.asked.Reorder),
+	} {
+		if p > 0 && p < 1 {
+			n++
+		}
+	}
+	if p := link.asked.MeanLoss(); p < 1 && (p > 0 || link.asked.Corrupt > 0) {
+		n += 2 // probes may all be lost
 	}
 	return n
 }
@@ -48,7 +55,7 @@ func Judge(p Proof, alpha float64) []string {
 	var reasons []string
 	for _, d := range p.Directions {
 		for _, text := range d.judge(alpha) {
-			reasons = append(reasons, d.Name+": "+text+"; "+p.Host.String())
+			reasons = append(reasons, d.Label()+": "+text+"; "+p.Host.String())
 		}
 	}
 	return reasons
@@ -70,8 +77,12 @@ func (h Host) Disturbed() bool { return h.StealNs > 0 || h.Gaps > 0 }
 // short rounds to what a reader compares.
 func short(ns int64) string { return time.Duration(ns).Round(time.Microsecond).String() }
 
+// stages of the direction, in the order in which a packet meets them.
+func (d Direction) stages() impair.Stages { return impair.Chain(d.Asked, d.Then) }
+
 func (d Direction) judge(alpha float64) []string {
 	var reasons []string
+	asked := d.stages().Together()
 	add := func(text string) {
 		if text != "" {
 			reasons = append(reasons, text)
@@ -86,15 +97,17 @@ func (d Direction) judge(alpha float64) []string {
 			continue // no two nodes whose packets take this direction
 		}
 		if at.Received == 0 {
-			if math.Pow(float64(d.Asked.Loss), float64(at.Sent)) < alpha {
+			if silence(d.stages(), at.Sent) < alpha {
 				add(fmt.Sprintf("none of %d probes arrived %s", at.Sent, at.when))
 			}
 			continue
 		}
-		add(at.judgeDelay(d.Asked, z, at.when))
-		add(at.judgeRate(d.Asked, z, at.when))
+		add(at.judgeDelay(asked, z, at.when))
+		add(at.judgeRate(asked, z, at.when))
 	}
-	add(d.judgeLoss(alpha))
+	for _, t := range d.tallies() {
+		add(t.judge(alpha))
+	}
 	if d.Reset {
 		add("the link was set anew during the load")
 	}
@@ -105,7 +118,7 @@ func (d Direction) judge(alpha float64) []string {
 	// Of few packets a single stall holds up a large share.
 	if late > lateShareMax && twoSided(d.Seen.Packets, d.Seen.Late, lateShareMax) < alpha {
 		add(fmt.Sprintf("the emulator fell behind: %s of %d packets left more than %s late, the worst %s",
-			percent(late), d.Seen.Packets, d.Asked.Tolerance(), short(d.Seen.LateMaxNs)))
+			percent(late), d.Seen.Packets, asked.Tolerance(), short(d.Seen.LateMaxNs)))
 	}
 	return reasons
 }
@@ -128,44 +141,6 @@ func (p Probe) judgeRate(asked impair.Impairment, z float64, when string) string
 		return ""
 	}
 	return fmt.Sprintf("rate %s %s, asked %s and expected %s ± %s", bits(p.Rate), when, asked.Rate, bits(p.RateExpected), percent(bound))
-}
-
-func (d Direction) judgeLoss(alpha float64) string {
-	n, k := d.Seen.Packets, d.Seen.Lost
-	p := float64(d.Asked.Loss)
-	if n == 0 || d.LossUnknown || twoSided(n, k, p) >= alpha {
-		return ""
-	}
-	return fmt.Sprintf("lost %d of %d packets (%s), asked %s", k, n, percent(share(k, n)), d.Asked.Loss)
-}
-
-// twoSided is the probability that a binomial(n, p) lies at least as far out as
-// k: twice the smaller of the two tails, exactly.
-func twoSided(n, k uint64, p float64) float64 {
-	if k > n {
-		return 0
-	}
-	switch p {
-	case 0:
-		return indicator(k == 0)
-	case 1:
-		return indicator(k == n)
-	}
-	lower, upper := 1.0, 1.0
-	if k < n {
-		lower = mathext.RegIncBeta(float64(n-k), float64(k+1), 1-p)
-	}
-	if k > 0 {
-		upper = mathext.RegIncBeta(float64(k), float64(n-k+1), p)
-	}
-	return min(1, 2*min(lower, upper))
-}
-
-func indicator(b bool) float64 {
-	if b {
-		return 1
-	}
-	return 0
 }
 
 func share(k, n uint64) float64 { return float64(k) / float64(max(n, 1)) }

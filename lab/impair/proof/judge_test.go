@@ -25,14 +25,33 @@ func good() Direction {
 	}
 }
 
-func TestJudge(t *testing.T) {
+// judgement is a direction that is not what was asked for, and what is said of it.
+type judgement struct {
+	name  string
+	spoil func(*Direction)
+	// want is the reason without the direction and the host; empty for none.
+	want string
+}
+
+func judge(t *testing.T, cases []judgement) {
+	t.Helper()
 	const host = "; steal 10ms, longest gap 2ms (1 over 1ms)"
-	cases := []struct {
-		name  string
-		spoil func(*Direction)
-		// want is the reason without the direction and the host; empty for none.
-		want string
-	}{
+	for _, c := range cases {
+		d := good()
+		c.spoil(&d)
+		p := Proof{Directions: []Direction{good(), d}, Host: Host{StealNs: 1e7, GapMaxNs: 2e6, Gaps: 1}}
+		var want []string
+		if c.want != "" {
+			want = []string{"c1>c2: " + c.want + host}
+		}
+		if got := Judge(p, 0.001); !slices.Equal(got, want) {
+			t.Errorf("%s: got %q, want %q", c.name, got, want)
+		}
+	}
+}
+
+func TestJudge(t *testing.T) {
+	judge(t, []judgement{
 		{"as asked", func(*Direction) {}, ""},
 		{"delay at its bound", func(d *Direction) { d.After.DelayNs += 100_000 }, ""},
 		{"delay above it", func(d *Direction) { d.After.DelayNs += 101_000 }, "delay 5.101ms after the load, asked 5ms ± 100µs"},
@@ -75,19 +94,46 @@ func TestJudge(t *testing.T) {
 		{"late above it", func(d *Direction) { d.Seen.Late, d.Seen.LateMaxNs = 1150, 2_500_000 },
 			"the emulator fell behind: 5.75% of 20000 packets left more than 100µs late, the worst 2.5ms"},
 		{"set anew", func(d *Direction) { d.Reset = true }, "the link was set anew during the load"},
-	}
-	for _, c := range cases {
-		d := good()
-		c.spoil(&d)
-		p := Proof{Directions: []Direction{good(), d}, Host: Host{StealNs: 1e7, GapMaxNs: 2e6, Gaps: 1}}
-		var want []string
-		if c.want != "" {
-			want = []string{"c1>c2: " + c.want + host}
-		}
-		if got := Judge(p, 0.001); !slices.Equal(got, want) {
-			t.Errorf("%s: got %q, want %q", c.name, got, want)
-		}
-	}
+	})
+}
+
+// What a link chooses at random is counted, and the stages add up.
+func TestJudgeCountsAndStages(t *testing.T) {
+	judge(t, []judgement{
+		{"bursts by chance", func(d *Direction) {
+			// 0.0385 ± 0.0066 (4 standard deviations, as they are with bursts) is lost.
+			d.Asked.Loss, d.Asked.Burst, d.Seen.Lost = 0, impair.Burst{Enter: 0.01, Leave: 0.25}, 870
+		}, ""},
+		{"bursts too long", func(d *Direction) {
+			d.Asked.Loss, d.Asked.Burst, d.Seen.Lost = 0, impair.Burst{Enter: 0.01, Leave: 0.25}, 1100
+		}, "lost 1100 of 20000 packets (5.5%), asked 3.85%"},
+		{"duplicates as asked", func(d *Direction) { d.Asked.Duplicate, d.Seen.Duplicated = 0.01, 200 }, ""},
+		{"duplicates unasked", func(d *Direction) { d.Seen.Duplicated = 1 }, "duplicated 1 of 20000 packets (0.005%), asked 0%"},
+		{"too few duplicates", func(d *Direction) { d.Asked.Duplicate, d.Seen.Duplicated = 0.01, 130 }, "duplicated 130 of 20000 packets (0.65%), asked 1%"},
+		{"corruption as asked", func(d *Direction) { d.Asked.Corrupt, d.Seen.Corrupted = 0.01, 200 }, ""},
+		{"too much corruption", func(d *Direction) { d.Asked.Corrupt, d.Seen.Corrupted = 0.01, 260 }, "corrupted 260 of 20000 packets (1.3%), asked 1%"},
+		{"corruption that is not counted", func(d *Direction) { d.Asked.Corrupt, d.CopiesUnknown = 0.01, true }, ""},
+		{"reordering as asked", func(d *Direction) { d.Asked.Reorder, d.Seen.Reordered = 0.01, 200 }, ""},
+		{"no reordering", func(d *Direction) { d.Asked.Reorder = 0.01 }, "reordered 0 of 20000 packets (0%), asked 1%"},
+		{"nothing of it counted", func(d *Direction) {
+			d.Asked.Corrupt, d.Asked.Duplicate, d.LossUnknown = 0.01, 0.01, true
+		}, ""},
+		{"delays of stages add up", func(d *Direction) {
+			d.Then = []impair.Impairment{{Delay: 2 * ms}}
+			d.Before.DelayNs, d.After.DelayNs = 7e6, 7e6
+		}, ""},
+		{"a stage is missing", func(d *Direction) {
+			d.Then = []impair.Impairment{{Delay: 2 * ms}}
+			d.Before.DelayNs = 7e6
+		}, "delay 5ms after the load, asked 7ms ± 140µs"},
+		{"losses of stages add up", func(d *Direction) {
+			d.Then, d.Seen.Lost = []impair.Impairment{{Loss: 0.009}}, 200
+		}, ""},
+		{"the loss of a stage is missing", func(d *Direction) { d.Then = []impair.Impairment{{Loss: 0.009}} }, "lost 20 of 20000 packets (0.1%), asked 0.999%"},
+		{"corrupted probes do not arrive", func(d *Direction) {
+			d.Asked.Corrupt, d.Seen.Corrupted, d.After = 0.9, 17_982, Probe{Sent: 24}
+		}, ""},
+	})
 }
 
 // Every direction is judged, and each of its faults is told.
@@ -160,6 +206,13 @@ func TestTests(t *testing.T) {
 		{impair.Impairment{Loss: 0.1}, 3},
 		{impair.Impairment{Delay: ms, Jitter: ms}, 2},
 		{impair.Impairment{Delay: ms, Jitter: ms, Loss: 0.1, Rate: 1e9}, 7},
+		{impair.Impairment{Duplicate: 0.1}, 1},
+		{impair.Impairment{Duplicate: 1}, 0},
+		{impair.Impairment{Duplicate: 0.1, Rate: 1e9}, 5},
+		{impair.Impairment{Corrupt: 0.1}, 3},
+		{impair.Impairment{Corrupt: 0.1, Loss: 0.1, Rate: 1e9}, 8},
+		{impair.Impairment{Delay: ms, Reorder: 0.1}, 3},
+		{impair.Impairment{Burst: impair.Burst{Enter: 0.1, Leave: 0.1}}, 3},
 	} {
 		if got := Tests(c.asked); got != c.want {
 			t.Errorf("%s: got %d, want %d", c.asked, got, c.want)
@@ -172,19 +225,54 @@ func TestTests(t *testing.T) {
 
 // repeat is a proof of a repetition whose packets pass a link that does actual,
 // where asked was asked for.
-func repeat(asked, actual impair.Impairment, packets int, random *rand.Rand) Proof {
-	var lost uint64
-	for range packets {
-		if random.Float64() < float64(actual.Loss) {
-			lost++
-		}
-	}
+func repeat(asked, actual impair.Stages, packets int, random *rand.Rand) Proof {
 	return Proof{Directions: []Direction{{
-		Name: "c1>c2", Asked: asked,
-		Before: Measure(asked, plainNs, cross(asked, asked, random)),
-		After:  Measure(asked, plainNs, cross(asked, actual, random)),
-		Seen:   impair.Counters{Packets: uint64(packets), Lost: lost},
+		Name: "c1>c2", Asked: asked[0], Then: asked[1:],
+		Before: Measure(asked, plainNs, travel(asked, asked, random)),
+		After:  Measure(asked, plainNs, travel(asked, actual, random)),
+		Seen:   count(actual, packets, random),
 	}}}
+}
+
+// count is what a link counts of packets, its copies among them.
+func count(does impair.Stages, packets int, random *rand.Rand) impair.Counters {
+	seen := impair.Counters{Packets: uint64(packets)}
+	bad := make([]bool, len(does))
+	for i, s := range does {
+		bad[i] = random.Float64() < s.Burst.Share()
+	}
+	chosen := func(p quantity.Fraction, count *uint64) bool {
+		yes := random.Float64() < float64(p)
+		if yes {
+			*count++
+		}
+		return yes
+	}
+	var meet func(stage int)
+	meet = func(stage int) {
+		if stage == len(does) {
+			return
+		}
+		s := does[stage]
+		loss, turns := s.Loss, s.Burst.Enter
+		if bad[stage] {
+			loss, turns = s.Burst.Drops(), s.Burst.Leave
+		}
+		bad[stage] = bad[stage] != (random.Float64() < float64(turns))
+		if chosen(loss, &seen.Lost) {
+			return
+		}
+		chosen(s.Corrupt, &seen.Corrupted)
+		chosen(s.Reorder, &seen.Reordered)
+		if chosen(s.Duplicate, &seen.Duplicated) {
+			meet(stage + 1)
+		}
+		meet(stage + 1)
+	}
+	for range packets {
+		meet(0)
+	}
+	return seen
 }
 
 // edg10 is the link of the quickstart.
@@ -196,11 +284,18 @@ func edg10() impair.Impairment {
 // of tests fails than chance makes likely; at the level of a large run, none.
 func TestFalseRejection(t *testing.T) {
 	slow := impair.Impairment{Delay: 5 * ms, Jitter: ms, Loss: 0.0008, Rate: 1e8}
-	normal, reordering := slow, slow
-	normal.Distribution = impair.Normal
-	reordering.Reorder = true
-	const repetitions, level, large = 60, 0.1, 10_000
-	for name, asked := range map[string]impair.Impairment{"uniform": slow, "normal": normal, "reordering": reordering} {
+	normal, pareto, unordered := slow, slow, slow
+	normal.Distribution, pareto.Distribution = impair.Normal, impair.Pareto
+	unordered.Unordered = true
+	const repetitions, level, large = 40, 0.1, 10_000
+	for name, asked := range map[string]impair.Stages{
+		"uniform": {slow}, "normal": {normal}, "pareto": {pareto}, "unordered": {unordered},
+		"bursts":     {{Delay: 5 * ms, Burst: impair.Burst{Enter: 0.01, Leave: 0.25}}},
+		"duplicates": {{Delay: ms, Duplicate: 0.2, Rate: 1e8}},
+		"corrupts":   {{Delay: ms, Corrupt: 0.2, Loss: 0.1, Rate: 1e8}},
+		"reorders":   {{Delay: 5 * ms, Reorder: 0.25, Rate: 1e8}},
+		"stages":     {{Delay: 5 * ms, Loss: 0.05, Duplicate: 0.1}, {Delay: 3 * ms, Jitter: ms, Rate: 1e8, Reorder: 0.05}, {Loss: 0.1, Corrupt: 0.1}},
+	} {
 		random := rand.New(rand.NewPCG(1, 1))
 		var failed int
 		for range repetitions {
@@ -210,7 +305,7 @@ func TestFalseRejection(t *testing.T) {
 				t.Errorf("%s: rejected: %v", name, reasons)
 			}
 		}
-		tests := repetitions * Tests(asked)
+		tests := repetitions * Tests(asked...)
 		if twoSided(uint64(tests), uint64(failed), level) < 0.001 && failed > tests/10 {
 			t.Errorf("%s: %d of %d tests fail at the level %g", name, failed, tests, level)
 		}
@@ -220,17 +315,22 @@ func TestFalseRejection(t *testing.T) {
 // The alterations that the lab must find are found every time, at the level of a
 // run of 100 repetitions over two directions.
 func TestAlterationsAreFound(t *testing.T) {
-	for _, asked := range []impair.Impairment{edg10(), {Delay: ms, Loss: 0.001, Rate: 4e8}} {
+	rich := impair.Impairment{Delay: 5 * ms, Loss: 0.001, Rate: 4e8, Duplicate: 0.02, Corrupt: 0.02, Reorder: 0.02}
+	for _, asked := range []impair.Stages{{edg10()}, {{Delay: ms, Loss: 0.001, Rate: 4e8}}, {rich}, {{Delay: 2 * ms}, rich}} {
 		for word, alter := range map[string]func(*impair.Impairment){
 			"delay": func(i *impair.Impairment) { i.Delay += ms },
 			"lost":  func(i *impair.Impairment) { i.Loss = 0.005 },
 			"rate":  func(i *impair.Impairment) { i.Rate /= 2 },
+
+			"duplicated": func(i *impair.Impairment) { i.Duplicate += 0.02 },
+			"corrupted":  func(i *impair.Impairment) { i.Corrupt += 0.02 },
+			"reordered":  func(i *impair.Impairment) { i.Reorder += 0.02 },
 		} {
 			random := rand.New(rand.NewPCG(2, 2))
-			for range 20 {
-				actual := asked
-				alter(&actual)
-				reasons := strings.Join(Judge(repeat(asked, actual, 10_000, random), Alpha(100*2*Tests(asked))), "\n")
+			for range 6 {
+				actual := slices.Clone(asked)
+				alter(&actual[len(actual)-1])
+				reasons := strings.Join(Judge(repeat(asked, actual, 10_000, random), Alpha(100*2*Tests(asked...))), "\n")
 				if !strings.Contains(reasons, "c1>c2: "+word+" ") || strings.Contains(reasons, "before") {
 					t.Fatalf("%s in place of %s: %q", actual, asked, reasons)
 				}

@@ -14,7 +14,8 @@ const (
 	// timedPackets time the delay, timedPace apart.
 	timedPackets = 24
 	timedPace    = 400 * time.Microsecond
-	// Where there is jitter they are jitterPackets, a jitterShare of it apart:
+	// Where there is jitter or reordering they are jitterPackets, a jitterShare of
+	// the jitter apart:
 	// together about ten times as long as the jitter. In that time the standard
 	// error of the delay comes down to a tenth of it, and where order is kept, to
 	// less.
@@ -56,9 +57,10 @@ type Timed struct {
 }
 
 // Delays are the packets that time the delay of a link.
-func Delays(asked impair.Impairment) []Packet {
+func Delays(stages ...impair.Impairment) []Packet {
+	asked := impair.Stages(stages).Together()
 	n, pace := timedPackets, timedPace
-	if asked.Jitter > 0 {
+	if asked.Jitter > 0 || asked.Reorder > 0 {
 		n = jitterPackets
 		pace = min(max(jitterPaceLeast, time.Duration(jitterShare*float64(asked.Jitter))), jitterPaceMost)
 	}
@@ -71,18 +73,21 @@ func Delays(asked impair.Impairment) []Packet {
 
 // Bursts are the packets that time the rate of a link, and the time that the
 // link needs for all of them; none where it has no rate.
-func Bursts(asked impair.Impairment) (packets []Packet, span time.Duration) {
+func Bursts(stages ...impair.Impairment) (packets []Packet, span time.Duration) {
+	asked := impair.Stages(stages).Together()
 	if asked.Rate == 0 {
 		return nil, 0
 	}
+	half := int(leastQueue(stages) / 2)
 	bytesIn := func(d time.Duration) float64 { return float64(asked.Rate) / 8 * d.Seconds() }
-	room := min(bytesIn(burstTime), float64(asked.QueueBytes())/2)
+	room := min(bytesIn(burstTime), float64(half))
 	frame := min(max(int(room/burstLeast), frameLeast), frameMax)
 	n := min(max(int(room)/frame, 2), burstPackets)
 	if bytesIn(burstTime) < burstLeast*frameLeast { // so slow that a burst takes longer
-		n = min(max(n, burstLeast), max(2, int(asked.QueueBytes())/2/frame))
+		n = min(max(n, burstLeast), max(2, half/frame))
 	}
-	const spacing = 1.1 // times a burst's time on the link: the queue is empty before the next
+	// Times a burst's time on the link: the queue is empty before the next.
+	spacing := 1.1 * (1 + float64(asked.Duplicate))
 	each := time.Duration(spacing * float64(n*frame) / float64(asked.Rate) * 8e9)
 	for b := range bursts {
 		for range n {
@@ -92,10 +97,21 @@ func Bursts(asked impair.Impairment) (packets []Packet, span time.Duration) {
 	return packets, bursts * each
 }
 
+// leastQueue is the smallest queue before a rate, in bytes.
+func leastQueue(stages []impair.Impairment) int64 {
+	least := int64(math.MaxInt64)
+	for _, s := range stages {
+		if s.Rate > 0 {
+			least = min(least, s.QueueBytes())
+		}
+	}
+	return least
+}
+
 // Plain is the delay of a path without a link, in ns, by what Delays saw of it:
 // what Measure takes off. It is false where nothing arrived.
 func Plain(timed []Timed) (ns int64, ok bool) {
-	p := Measure(impair.Impairment{}, 0, timed)
+	p := Measure(impair.Stages{{}}, 0, timed)
 	return p.DelayNs, p.Received > 0
 }
 
@@ -103,15 +119,19 @@ func Plain(timed []Timed) (ns int64, ok bool) {
 // of plainNs without it. The packets are in the order of their sends. What is
 // seen is held against a model of the link asked for that was sent the very same
 // packets: queueing, order and a slow sender are in both.
-func Measure(asked impair.Impairment, plainNs int64, timed []Timed) Probe {
+func Measure(stages impair.Stages, plainNs int64, timed []Timed) Probe {
 	var p Probe
-	for _, t := range timed {
+	at := make([]int64, len(timed))
+	arrived := 0
+	for i, t := range timed {
+		at[i] = t.ReceivedNs - plainNs
 		if t.Burst == 0 {
 			p.Sent++
 		}
-	}
-	arrived := slices.DeleteFunc(slices.Clone(timed), func(t Timed) bool { return t.ReceivedNs == 0 })
-	for _, t := range arrived {
+		if t.ReceivedNs == 0 {
+			continue
+		}
+		arrived++
 		if t.Burst == 0 {
 			p.Received++
 		}
@@ -119,25 +139,22 @@ func Measure(asked impair.Impairment, plainNs int64, timed []Timed) Probe {
 	if p.Received == 0 {
 		return p
 	}
-	at := make([]int64, len(arrived))
-	for i, t := range arrived {
-		at[i] = t.ReceivedNs - plainNs
-	}
-	train := couple(arrived)
+	link := newModel(stages)
+	train := couple(timed, link.asked)
 	delayNs, seenPace := train.figures(at)
 	var delay, pace moments
 	passages := 1
-	if asked.Jitter > 0 {
+	if link.varies() {
 		passages = jitterPassages
 	}
-	random := rand.New(rand.NewPCG(uint64(arrived[0].SentNs), uint64(len(arrived))))
+	random := rand.New(rand.NewPCG(uint64(timed[0].SentNs), uint64(arrived)))
 	for range passages {
-		pass(asked, arrived, random, at)
+		link.pass(timed, random, at)
 		d, p := train.figures(at)
 		delay.add(d)
 		pace.add(p)
 	}
-	p.DelayNs = int64(asked.Delay) + int64(math.Round(delayNs-delay.mean()))
+	p.DelayNs = int64(link.asked.Delay) + int64(math.Round(delayNs-delay.mean()))
 	p.DelaySpreadNs = int64(delay.deviation())
 	if expected := pace.mean(); expected > 0 {
 		p.Rate, p.RateExpected, p.RateSpread = 8e9/seenPace, 8e9/expected, pace.deviation()/expected
@@ -145,20 +162,24 @@ func Measure(asked impair.Impairment, plainNs int64, timed []Timed) Probe {
 	return p
 }
 
-// jitterPassages is how often the model is asked where it has jitter to draw.
+// jitterPassages is how often the model is asked where it has anything to draw.
 const jitterPassages = 200
 
 // train is which of the packets that arrived tell what, by their index.
 type train struct {
 	sent  []Timed
+	asked impair.Impairment
 	timed []int
 	// bursts hold the packets of each burst.
 	bursts [][]int
 }
 
-func couple(sent []Timed) train {
-	t := train{sent: sent, bursts: make([][]int, bursts)}
+func couple(sent []Timed, asked impair.Impairment) train {
+	t := train{sent: sent, asked: asked, bursts: make([][]int, bursts)}
 	for i, s := range sent {
+		if s.ReceivedNs == 0 {
+			continue
+		}
 		if s.Burst == 0 {
 			t.timed = append(t.timed, i)
 			continue
@@ -169,8 +190,8 @@ func couple(sent []Timed) train {
 }
 
 // figures of the packets if they arrived at these times: the lower quartile of
-// the delays in ns, and the median of the bursts' paces in ns a byte, 0 where no
-// burst has two packets.
+// the delays in ns, above the share of packets that skip the delay, and the median
+// of the bursts' paces in ns a byte, 0 where no burst has two packets.
 func (t train) figures(at []int64) (delayNs, pace float64) {
 	delays := make([]int64, len(t.timed))
 	for i, packet := range t.timed {
@@ -179,6 +200,9 @@ func (t train) figures(at []int64) (delayNs, pace float64) {
 	slices.Sort(delays)
 	var paces []float64
 	for _, members := range t.bursts {
+		if t.asked.Reorder > 0 {
+			members = delayed(members, at, int64(t.asked.Delay))
+		}
 		if len(members) > 1 {
 			paces = append(paces, t.pace(members, at))
 		}
@@ -187,7 +211,27 @@ func (t train) figures(at []int64) (delayNs, pace float64) {
 		slices.Sort(paces)
 		pace = max(paces[len(paces)/2], paceLeast)
 	}
-	return float64(delays[len(delays)/4]), pace
+	const quartile = 0.25
+	return float64(delays[int((quartile+float64(t.asked.Reorder))*float64(len(delays)))]), pace
+}
+
+// delayed leaves out the packets of a burst that skipped the delay: those that
+// have overtaken others, and at the beginning, where there is none to overtake,
+// those that are far ahead of the rest.
+func delayed(members []int, at []int64, delay int64) []int {
+	latest := int64(math.MinInt64)
+	members = slices.DeleteFunc(slices.Clone(members), func(packet int) bool {
+		overtook := at[packet] < latest
+		latest = max(latest, at[packet])
+		return overtook
+	})
+	first := 0
+	for i := 1; i <= len(members)/2; i++ {
+		if i < len(members) && at[members[i]]-at[members[i-1]] > delay/2 {
+			first = i
+		}
+	}
+	return members[first:]
 }
 
 // paceLeast stands for a burst that arrives at once, in ns a byte: 1 Tbit/s.
@@ -211,35 +255,6 @@ func (t train) pace(members []int, at []int64) float64 {
 		}
 	}
 	return (last - first) / bytes
-}
-
-// pass fills in when the packets are due behind a link: serialisation, then the
-// delay with its jitter, in order unless the link may reorder. It is written
-// apart from the back ends, so that it can contradict them.
-func pass(asked impair.Impairment, sent []Timed, random *rand.Rand, due []int64) {
-	var free, last int64
-	for i, t := range sent {
-		leaves := t.SentNs
-		if asked.Rate > 0 {
-			free = max(free, t.SentNs) + int64(float64(t.Payload+overhead)/float64(asked.Rate)*8e9)
-			leaves = free
-		}
-		due[i] = leaves + max(0, int64(asked.Delay)+jitter(asked, random))
-		if !asked.Reorder {
-			due[i] = max(due[i], last)
-			last = due[i]
-		}
-	}
-}
-
-func jitter(asked impair.Impairment, random *rand.Rand) int64 {
-	switch {
-	case asked.Jitter == 0:
-		return 0
-	case asked.Distribution == impair.Normal:
-		return int64(random.NormFloat64() * float64(asked.Jitter))
-	}
-	return int64((2*random.Float64() - 1) * float64(asked.Jitter))
 }
 
 // moments are a mean and a standard deviation in the making, by the recurrence of

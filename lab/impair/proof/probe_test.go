@@ -1,6 +1,7 @@
 package proof
 
 import (
+	"math"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -16,33 +17,31 @@ const plainNs = 30_000
 // epoch is when probes begin, as CLOCK_REALTIME has it.
 const epoch = int64(1_800_000_000_000_000_000)
 
-// cross sends a probe of the link asked for over a link that does actual. The
+// travel sends a probe of the link asked for over a link that does actual. The
 // sender needs 8 us for a packet.
-func cross(asked, actual impair.Impairment, random *rand.Rand) []Timed {
-	packets := Delays(asked)
-	rest, _ := Bursts(asked)
+func travel(asked, actual impair.Stages, random *rand.Rand) []Timed {
+	packets := Delays(asked...)
+	rest, _ := Bursts(asked...)
 	for _, p := range rest {
 		p.At += 20 * time.Millisecond
 		packets = append(packets, p)
 	}
 	const sendNs = 8_000
-	var timed, arrived []Timed
+	var timed []Timed
 	now := epoch
 	for _, p := range packets {
 		now = max(now+sendNs, epoch+int64(p.At))
-		one := Timed{Packet: p, SentNs: now}
-		timed = append(timed, one)
-		if random.Float64() >= float64(actual.Loss) {
-			arrived = append(arrived, one)
+		one := Timed{Packet: p, SentNs: now, ReceivedNs: 1}
+		if all := actual.Together(); random.Float64() < 1-(1-all.MeanLoss())*(1-float64(all.Corrupt)) {
+			one.ReceivedNs = 0
 		}
+		timed = append(timed, one)
 	}
-	due := make([]int64, len(arrived))
-	pass(actual, arrived, random, due)
-	i := 0
-	for j := range timed {
-		if i < len(arrived) && timed[j].SentNs == arrived[i].SentNs {
-			timed[j].ReceivedNs = due[i] + plainNs
-			i++
+	due := make([]int64, len(timed))
+	newModel(actual).pass(timed, random, due)
+	for i := range timed {
+		if timed[i].ReceivedNs > 0 {
+			timed[i].ReceivedNs = due[i] + plainNs
 		}
 	}
 	return timed
@@ -52,7 +51,7 @@ func TestPass(t *testing.T) {
 	// Frames of 125 bytes at 1 Mbit/s take 1 ms each.
 	sent := func(at ...time.Duration) (all []Timed) {
 		for _, d := range at {
-			all = append(all, Timed{Packet: Packet{Payload: 125 - overhead}, SentNs: epoch + int64(d)})
+			all = append(all, Timed{Packet: Packet{Payload: 125 - overhead}, SentNs: epoch + int64(d), ReceivedNs: 1})
 		}
 		return all
 	}
@@ -68,7 +67,7 @@ func TestPass(t *testing.T) {
 		{"nothing", impair.Impairment{}, sent(0, 7), []time.Duration{0, 7}},
 	} {
 		due := make([]int64, len(c.sent))
-		pass(c.asked, c.sent, nil, due)
+		newModel(impair.Stages{c.asked}).pass(c.sent, nil, due)
 		for i, want := range c.want {
 			if got := time.Duration(due[i] - epoch); got != want {
 				t.Errorf("%s: packet %d is due at %s, want %s", c.name, i, got, want)
@@ -82,15 +81,15 @@ func TestPassJitter(t *testing.T) {
 	asked := impair.Impairment{Delay: 5 * ms, Jitter: 2 * ms}
 	sent := make([]Timed, 1000)
 	for i := range sent {
-		sent[i].SentNs = epoch + int64(i)*1e5
+		sent[i].SentNs, sent[i].ReceivedNs = epoch+int64(i)*1e5, 1
 	}
 	due := make([]int64, len(sent))
-	pass(asked, sent, rand.New(rand.NewPCG(1, 1)), due)
+	newModel(impair.Stages{asked}).pass(sent, rand.New(rand.NewPCG(1, 1)), due)
 	if !slices.IsSorted(due) {
 		t.Error("packets have overtaken one another")
 	}
-	asked.Reorder = true
-	pass(asked, sent, rand.New(rand.NewPCG(1, 1)), due)
+	asked.Unordered = true
+	newModel(impair.Stages{asked}).pass(sent, rand.New(rand.NewPCG(1, 1)), due)
 	if slices.IsSorted(due) {
 		t.Error("no packet has overtaken another, though they may")
 	}
@@ -141,21 +140,29 @@ func TestBursts(t *testing.T) {
 // A probe sees what the link does, whatever else it does.
 func TestMeasure(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 3))
+	one := func(i impair.Impairment) impair.Stages { return impair.Stages{i} }
+	lossy := impair.Impairment{Delay: 5 * ms, Rate: 1e9, Loss: 0.3}
+	reordering, slower := impair.Impairment{Delay: 5 * ms, Reorder: 0.25}, impair.Impairment{Delay: 6 * ms, Reorder: 0.25}
+	two, longer := impair.Stages{{Delay: 5 * ms, Rate: 1e8}, {Delay: 2 * ms, Rate: 1e7}}, impair.Stages{{Delay: 5 * ms, Rate: 1e8}, {Delay: 3 * ms, Rate: 1e7}}
 	for _, c := range []struct {
 		name          string
-		asked, actual impair.Impairment
+		asked, actual impair.Stages
 		delay         time.Duration
 		// rate in bit/s, 0 where none is told.
 		rate float64
 	}{
-		{"delay", impair.Impairment{Delay: ms}, impair.Impairment{Delay: ms}, 1e6, 0},
-		{"delay + 1 ms", impair.Impairment{Delay: ms}, impair.Impairment{Delay: 2 * ms}, 2e6, 0},
-		{"no delay", impair.Impairment{Loss: 0.1}, impair.Impairment{Loss: 0.1}, 0, 0},
-		{"slow rate", impair.Impairment{Rate: 1e6}, impair.Impairment{Rate: 1e6}, 0, 1e6},
-		{"half rate", impair.Impairment{Delay: 5 * ms, Rate: 1e9}, impair.Impairment{Delay: 5 * ms, Rate: 5e8}, 5e6, 5e8},
-		{"lossy", impair.Impairment{Delay: 5 * ms, Rate: 1e9, Loss: 0.3}, impair.Impairment{Delay: 5 * ms, Rate: 1e9, Loss: 0.3}, 5e6, 1e9},
+		{"delay", one(late(1)), one(late(1)), 1e6, 0},
+		{"delay + 1 ms", one(late(1)), one(late(2)), 2e6, 0},
+		{"no delay", one(impair.Impairment{Loss: 0.1}), one(impair.Impairment{Loss: 0.1}), 0, 0},
+		{"slow rate", one(impair.Impairment{Rate: 1e6}), one(impair.Impairment{Rate: 1e6}), 0, 1e6},
+		{"half rate", one(impair.Impairment{Delay: 5 * ms, Rate: 1e9}), one(impair.Impairment{Delay: 5 * ms, Rate: 5e8}), 5e6, 5e8},
+		{"lossy", one(lossy), one(lossy), 5e6, 1e9},
+		{"reordering", one(reordering), one(reordering), 5e6, 0},
+		{"reordering + 1 ms", one(reordering), one(slower), 6e6, 0},
+		{"two stages", two, two, 7e6, 1e7},
+		{"two stages + 1 ms", two, longer, 8e6, 1e7},
 	} {
-		p := Measure(c.asked, plainNs, cross(c.asked, c.actual, random))
+		p := Measure(c.asked, plainNs, travel(c.asked, c.actual, random))
 		if off := time.Duration(p.DelayNs) - c.delay; off < -2000 || off > 2000 {
 			t.Errorf("%s: delay %s, want %s", c.name, time.Duration(p.DelayNs), c.delay)
 		}
@@ -168,56 +175,87 @@ func TestMeasure(t *testing.T) {
 	}
 }
 
+func late(milliseconds quantity.Duration) impair.Impairment {
+	return impair.Impairment{Delay: milliseconds * ms}
+}
+
+// What was dropped behind a rate has taken its share of it, what was dropped
+// before has not; copies take theirs.
+func TestMeasureBehindARate(t *testing.T) {
+	random := rand.New(rand.NewPCG(9, 9))
+	for name, c := range map[string]struct {
+		stages impair.Stages
+		rate   float64
+	}{
+		"lost before":   {impair.Stages{{Rate: 1e8, Loss: 0.3}}, 1e8},
+		"lost behind":   {impair.Stages{{Rate: 1e8}, {Loss: 0.3}}, 0.7e8},
+		"corrupted":     {impair.Stages{{Rate: 1e8, Corrupt: 0.3}}, 0.7e8},
+		"all twice":     {impair.Stages{{Rate: 1e8, Duplicate: 1}}, 0.5e8},
+		"copied before": {impair.Stages{{Duplicate: 1}, {Rate: 1e8}}, 0.5e8},
+		"some twice":    {impair.Stages{{Rate: 1e8, Duplicate: 0.5}}, 1e8 / 1.5},
+	} {
+		var rate, expected moments
+		for range 40 {
+			p := Measure(c.stages, plainNs, travel(c.stages, c.stages, random))
+			rate.add(p.Rate)
+			expected.add(p.RateExpected)
+		}
+		if math.Abs(rate.mean()/c.rate-1) > 0.08 || math.Abs(expected.mean()/rate.mean()-1) > 0.05 {
+			t.Errorf("%s: rate %.3g, expected %.3g, want %.3g", name, rate.mean(), expected.mean(), c.rate)
+		}
+	}
+}
+
 // The lower quartile does not see a host that holds up most of the packets, and
 // a sender slower than the link is in what is expected of it.
 func TestMeasureOnABusyHost(t *testing.T) {
 	asked := impair.Impairment{Delay: ms, Rate: 1e9}
-	timed := cross(asked, asked, rand.New(rand.NewPCG(4, 4)))
+	timed := travel(impair.Stages{asked}, impair.Stages{asked}, rand.New(rand.NewPCG(4, 4)))
 	for i := range timed {
 		if timed[i].Burst == 0 && i%3 > 0 {
 			timed[i].ReceivedNs += 700_000
 		}
 	}
-	if p := Measure(asked, plainNs, timed); p.DelayNs < 999_000 || p.DelayNs > 1_001_000 {
+	if p := Measure(impair.Stages{asked}, plainNs, timed); p.DelayNs < 999_000 || p.DelayNs > 1_001_000 {
 		t.Errorf("two of three packets late: delay %d ns", p.DelayNs)
 	}
 	slow := make([]Timed, len(timed))
 	for i, one := range timed {
-		slow[i] = Timed{Packet: one.Packet, SentNs: epoch + int64(i)*40_000}
+		slow[i] = Timed{Packet: one.Packet, SentNs: epoch + int64(i)*40_000, ReceivedNs: 1}
 	}
 	due := make([]int64, len(slow))
-	pass(asked, slow, nil, due)
+	newModel(impair.Stages{asked}).pass(slow, nil, due)
 	for i := range slow {
 		slow[i].ReceivedNs = due[i] + plainNs
 	}
 	const sent = 1514 * 8 / 40e-6
-	if p := Measure(asked, plainNs, slow); p.Rate != p.RateExpected || p.Rate < 0.99*sent || p.Rate > 1.01*sent {
+	if p := Measure(impair.Stages{asked}, plainNs, slow); p.Rate != p.RateExpected || p.Rate < 0.99*sent || p.Rate > 1.01*sent {
 		t.Errorf("a sender of %g bit/s: %+v", sent, p)
 	}
 }
 
 func TestMeasureNothing(t *testing.T) {
 	asked := edg10()
-	timed := cross(asked, impair.Impairment{Loss: 1}, rand.New(rand.NewPCG(5, 5)))
-	if p := Measure(asked, plainNs, timed); p != (Probe{Sent: jitterPackets}) {
+	timed := travel(impair.Stages{asked}, impair.Stages{{Loss: 1}}, rand.New(rand.NewPCG(5, 5)))
+	if p := Measure(impair.Stages{asked}, plainNs, timed); p != (Probe{Sent: jitterPackets}) {
 		t.Errorf("nothing arrived: %+v", p)
 	}
 	if _, ok := Plain(timed); ok {
 		t.Error("a path that nothing comes over has a delay")
 	}
-	if p := Measure(asked, plainNs, nil); p != (Probe{}) {
+	if p := Measure(impair.Stages{asked}, plainNs, nil); p != (Probe{}) {
 		t.Errorf("nothing sent: %+v", p)
 	}
-	if ns, ok := Plain(cross(impair.Impairment{}, impair.Impairment{}, rand.New(rand.NewPCG(6, 6)))); !ok || ns != plainNs {
+	if ns, ok := Plain(travel(impair.Stages{{}}, impair.Stages{{}}, rand.New(rand.NewPCG(6, 6)))); !ok || ns != plainNs {
 		t.Errorf("the plain path takes %d ns, want %d", ns, plainNs)
 	}
 }
 
 // The same evidence gives the same figures.
 func TestMeasureIsPure(t *testing.T) {
-	timed := cross(edg10(), edg10(), rand.New(rand.NewPCG(7, 7)))
+	timed := travel(impair.Stages{edg10()}, impair.Stages{edg10()}, rand.New(rand.NewPCG(7, 7)))
 	before := slices.Clone(timed)
-	first, again := Measure(edg10(), plainNs, timed), Measure(edg10(), plainNs, timed)
+	first, again := Measure(impair.Stages{edg10()}, plainNs, timed), Measure(impair.Stages{edg10()}, plainNs, timed)
 	if first != again || !slices.Equal(before, timed) {
 		t.Errorf("got %+v, then %+v", first, again)
 	}

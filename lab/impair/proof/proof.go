@@ -1,11 +1,13 @@
 // Package proof decides whether the links of one repetition did what they were
-// asked to do: delay by probes before and after it, loss by the link's own
-// counters, rate by short bursts. It is pure: lab/run gathers what was seen.
+// asked to do: delay by probes before and after it, loss, duplication, corruption
+// and reordering by the link's own counters, rate by short bursts. It is pure:
+// lab/run gathers what was seen.
 // It does not say whose fault a drift is; the host's figures stand beside it.
 // Start at Judge; Delays and Bursts say what a probe sends, Measure what it saw.
 package proof
 
 import (
+	"skerry.dev/skerry/internal/quantity"
 	"skerry.dev/skerry/lab/impair"
 )
 
@@ -25,9 +27,14 @@ type Proof struct {
 // Direction is one direction of a link: what was asked of it and what was seen.
 type Direction struct {
 	// Name is FROM>TO.
-	Name  string            `json:"name"`
-	Unit  impair.Unit       `json:"unit"`
-	Asked impair.Impairment `json:"asked"`
+	Name string `json:"name"`
+	// FromNs is when this was asked of it, from the beginning of the load: a direction
+	// that an event has changed appears once for each time between events.
+	FromNs int64             `json:"from_ns,omitempty"`
+	Unit   impair.Unit       `json:"unit"`
+	Asked  impair.Impairment `json:"asked"`
+	// Then are the stages after Asked.
+	Then []impair.Impairment `json:"then,omitempty"`
 	// Before and After the load.
 	Before Probe `json:"before"`
 	After  Probe `json:"after"`
@@ -38,7 +45,21 @@ type Direction struct {
 	// LossUnknown says that Seen counts packets and losses in different units,
 	// so that the one does not bound the other (netem with super-packets).
 	LossUnknown bool `json:"loss_unknown,omitempty"`
+	// CopiesUnknown says that the back end counts neither what it duplicates nor
+	// what it corrupts (netem).
+	CopiesUnknown bool `json:"copies_unknown,omitempty"`
 }
+
+// Label is the name, and from when on this was asked: "c1>c2", "c1>c2 from 30s".
+func (d Direction) Label() string {
+	if d.FromNs == 0 {
+		return d.Name
+	}
+	return d.Name + " from " + quantity.Duration(d.FromNs).String()
+}
+
+// Acts reports that something was asked of the direction.
+func (d Direction) Acts() bool { return !d.stages().IsZero() }
 
 // Probe is what timed packets saw of a direction. Figures that were not
 // measured are 0.
@@ -47,7 +68,8 @@ type Probe struct {
 	Sent     int `json:"sent"`
 	Received int `json:"received"`
 	// DelayNs is the one-way delay, less that of the plain path: by the lower
-	// quartile of the packets, since a busy host makes packets late, not early.
+	// quartile of the packets, since a busy host makes packets late, not early. With
+	// reordering that is above the share of packets that skip the delay.
 	DelayNs int64 `json:"delay_ns"`
 	// DelaySpreadNs is the standard error of DelayNs that the jitter asked for
 	// gives it.

@@ -1,41 +1,111 @@
 package userspace
 
 import (
-	"math/rand/v2"
 	"sync/atomic"
 
 	"skerry.dev/skerry/lab/impair"
 )
 
-// fate is what a direction decided for a packet.
-type fate uint8
-
-const (
-	pass fate = iota
-	lose
-	overflow
-)
-
-// direction decides due times and losses for one direction of a link. It is
-// pure but for its own state, and used by the data-path thread alone; only its
-// counters are read from elsewhere.
+// direction is one direction of a link: the stages that a packet meets one after
+// the other. The data-path thread alone uses it; only its counters are read from
+// elsewhere.
 type direction struct {
-	impair.Impairment
-	queueBytes float64
-	nsPerByte  float64
-	random     *rand.Rand
+	stages []*stage
+	// plain is that there is one stage, and that it is plain: as in most directions.
+	plain bool
+	// copies says for each stage whether one behind it copies or alters packets,
+	// so that their bytes are kept until then.
+	copies []bool
 	// tolerance is how late a packet may leave before it counts as late, in ns.
 	tolerance int64
-	// busyUntil is when the last frame will have left the rate limiter,
-	// lastDue when the last packet is due; ns on the engine's clock.
-	busyUntil, lastDue int64
-	count              counters
+	// before is the direction that this one goes on from, until its first packet.
+	before *direction
+	count  counters
 }
+
+// newDirection gives each stage its own random numbers.
+func newDirection(stages impair.Stages, seed uint64) *direction {
+	d := &direction{tolerance: int64(stages.Together().Tolerance())}
+	for i, does := range stages {
+		d.stages = append(d.stages, newStage(does, seed, uint64(i)))
+		d.copies = append(d.copies, stages[i+1:].Copies())
+	}
+	d.plain = len(d.stages) == 1 && d.stages[0].plain
+	return d
+}
+
+// replay begins the traces of all stages at a time.
+func (d *direction) replay(began int64) error {
+	for _, s := range d.stages {
+		if err := s.replay(began); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// goOn has what waits for a rate go before what comes, and a burst and a trace go
+// on, where the direction before had these in the same stage.
+func (d *direction) goOn() {
+	if d.before == nil {
+		return
+	}
+	d.before.goOn()
+	for i, s := range d.stages[:min(len(d.stages), len(d.before.stages))] {
+		was := d.before.stages[i]
+		s.busyUntil = was.busyUntil
+		s.bad = was.bad && s.Burst.Enter > 0
+		if s.Trace == was.Trace {
+			s.player = was.player
+		}
+	}
+	d.before = nil
+}
+
+// last reports that a packet has no stage behind this one.
+func (d *direction) last(stage int) bool { return stage+1 >= len(d.stages) }
 
 // counters are written by the data-path thread and read by the control side.
 type counters struct {
 	packets, bytes, lost, overflowed, late atomic.Uint64
-	lateMax                                atomic.Int64
+	duplicated, corrupted, reordered       atomic.Uint64
+	// refused are copies that the kernel did not take.
+	refused atomic.Uint64
+	lateMax atomic.Int64
+}
+
+// drop counts a packet that does not pass.
+func (c *counters) drop(f fate) {
+	if f == lose {
+		c.lost.Add(1)
+	} else {
+		c.overflowed.Add(1)
+	}
+}
+
+// tell counts what a stage has decided beside the fate.
+func (c *counters) tell(o outcome) {
+	if o.duplicated {
+		c.duplicated.Add(1)
+	}
+	if o.corrupted {
+		c.corrupted.Add(1)
+	}
+	if o.reordered {
+		c.reordered.Add(1)
+	}
+}
+
+// snapshot of the counters; missed comes from the kernel.
+func (d *direction) snapshot(missed uint64) impair.Counters {
+	c := &d.count
+	return impair.Counters{
+		Packets: c.packets.Load(), Bytes: c.bytes.Load(),
+		Lost: c.lost.Load(), Overflowed: c.overflowed.Load(),
+		Late: c.late.Load(), LateMaxNs: c.lateMax.Load(),
+		Missed:     missed + c.refused.Load(),
+		Duplicated: c.duplicated.Load(), Corrupted: c.corrupted.Load(), Reordered: c.reordered.Load(),
+	}
 }
 
 // gaps are written by the data-path thread, and read and reset by the control
@@ -63,59 +133,6 @@ func (g *gaps) snapshot() impair.Gaps {
 	return impair.Gaps{MaxNs: g.max.Load(), Count: g.count.Load()}
 }
 
-func newDirection(i impair.Impairment, seed uint64) *direction {
-	d := &direction{Impairment: i, queueBytes: float64(i.QueueBytes()), tolerance: int64(i.Tolerance())}
-	d.random = rand.New(rand.NewPCG(seed, 0x736b65727279))
-	if i.Rate > 0 {
-		d.nsPerByte = 8e9 / float64(i.Rate)
-	}
-	return d
-}
-
-// admit decides the fate of a packet that arrived at a time (ns) and takes
-// frame bytes on the wire, and when it is due: serialisation, then propagation.
-func (d *direction) admit(arrival int64, frame int) (due int64, f fate) {
-	if d.Loss > 0 && d.random.Float64() < float64(d.Loss) {
-		return 0, lose
-	}
-	due = arrival
-	if d.nsPerByte > 0 {
-		backlog := max(0, float64(d.busyUntil-arrival)) / d.nsPerByte
-		if backlog > 0 && backlog+float64(frame) > d.queueBytes {
-			return 0, overflow
-		}
-		d.busyUntil = max(d.busyUntil, arrival) + int64(float64(frame)*d.nsPerByte)
-		due = d.busyUntil
-	}
-	due += max(0, int64(d.Delay)+d.jitter())
-	if !d.Reorder {
-		due = max(due, d.lastDue)
-		d.lastDue = due
-	}
-	return due, pass
-}
-
-func (d *direction) jitter() int64 {
-	switch {
-	case d.Jitter == 0:
-		return 0
-	case d.Distribution == impair.Normal:
-		return int64(d.random.NormFloat64() * float64(d.Jitter))
-	default:
-		return int64((2*d.random.Float64() - 1) * float64(d.Jitter))
-	}
-}
-
-// snapshot of the counters; missed comes from the kernel.
-func (d *direction) snapshot(missed uint64) impair.Counters {
-	return impair.Counters{
-		Packets: d.count.packets.Load(), Bytes: d.count.bytes.Load(),
-		Lost: d.count.lost.Load(), Overflowed: d.count.overflowed.Load(),
-		Late: d.count.late.Load(), LateMaxNs: d.count.lateMax.Load(),
-		Missed: missed,
-	}
-}
-
 // frameBytes is what an IP packet of a length takes as Ethernet frames. A
 // super-packet counts as the segments it stands for: head holds its headers,
 // which every segment repeats.
@@ -131,19 +148,22 @@ func frameBytes(length int, head []byte) int {
 
 // headerBytes is the length of the IP and transport headers of a packet.
 func headerBytes(head []byte) int {
-	const ipv4Min, ipv6Len, udpLen, tcp = 20, 40, 8, 6
-	var network int
-	var protocol byte
-	switch {
-	case len(head) >= ipv4Min && head[0]>>4 == 4:
-		network, protocol = int(head[0]&0xf)*4, head[9]
-	case len(head) >= ipv6Len && head[0]>>4 == 6:
-		network, protocol = ipv6Len, head[6]
-	default:
-		return ipv4Min + udpLen
-	}
+	const udpLen, tcp = 8, 6
+	network, protocol := networkHeader(head)
 	if protocol == tcp && len(head) > network+12 {
 		return network + int(head[network+12]>>4)*4
 	}
 	return network + udpLen
+}
+
+// networkHeader is the length of the IP header and the protocol above it.
+func networkHeader(head []byte) (length int, protocol byte) {
+	const ipv4Min, ipv6Len = 20, 40
+	switch {
+	case len(head) >= ipv4Min && head[0]>>4 == 4:
+		return int(head[0]&0xf) * 4, head[9]
+	case len(head) >= ipv6Len && head[0]>>4 == 6:
+		return ipv6Len, head[6]
+	}
+	return ipv4Min, 0
 }

@@ -15,14 +15,14 @@ const ms = quantity.Duration(time.Millisecond)
 // delays sends n packets of a size, one each interval, and returns the delay of
 // each that passed, and the fates.
 func delays(i impair.Impairment, n, size int, interval time.Duration) (passed []float64, fates map[fate]int) {
-	d := newDirection(i, 42)
+	s := newStage(i, 42, 0)
 	fates = map[fate]int{}
 	for k := range n {
 		arrival := int64(k) * int64(interval)
-		due, f := d.admit(arrival, size)
-		fates[f]++
-		if f == pass {
-			passed = append(passed, float64(due-arrival))
+		o := s.admit(arrival, size)
+		fates[o.fate]++
+		if o.fate == pass {
+			passed = append(passed, float64(o.due-arrival))
 		}
 	}
 	return passed, fates
@@ -53,12 +53,21 @@ func TestLossOfAllAndNothing(t *testing.T) {
 	}
 }
 
-// ks is the Kolmogorov–Smirnov distance of a sample from a distribution.
-func ks(values []float64, cdf func(float64) float64) float64 {
+// ks is the Kolmogorov–Smirnov distance of a sample from a distribution, given by
+// its quantiles: it may have steps, which the many equal values of a cut are.
+func ks(values []float64, quantile func(float64) float64) float64 {
 	slices.Sort(values)
+	const steps = 1 << 16
 	worst, n := 0.0, float64(len(values))
-	for i, v := range values {
-		worst = max(worst, math.Abs(cdf(v)-float64(i)/n), math.Abs(cdf(v)-float64(i+1)/n))
+	i := 0
+	for k := range steps {
+		p := float64(k+1) / steps
+		for i < len(values) && values[i] <= quantile(p) {
+			i++
+		}
+		if quantile(p) < quantile(1) { // of a step its end counts
+			worst = max(worst, math.Abs(float64(i)/n-p))
+		}
 	}
 	return worst
 }
@@ -66,29 +75,29 @@ func ks(values []float64, cdf func(float64) float64) float64 {
 func TestJitterDistributions(t *testing.T) {
 	const n = 10_000
 	critical := 1.95 / math.Sqrt(n) // 99.9 %
-	tests := map[impair.Distribution]func(float64) float64{
-		impair.Uniform: func(v float64) float64 { return (v - 4e6) / 2e6 },
-		impair.Normal:  func(v float64) float64 { return (1 + math.Erf((v-5e6)/1e6/math.Sqrt2)) / 2 },
-	}
-	for distribution, cdf := range tests {
+	all := []impair.Distribution{impair.Uniform, impair.Normal, impair.Pareto}
+	for _, distribution := range all {
 		// Packets 20 ms apart are never held back to keep their order.
 		got, _ := delays(impair.Impairment{Delay: 5 * ms, Jitter: ms, Distribution: distribution}, n, 100, 20*time.Millisecond)
-		if d := ks(got, cdf); d > critical {
-			t.Errorf("%s: distance %.4f from what was asked, critical %.4f", distribution, d, critical)
+		for _, asked := range all {
+			d := ks(got, func(p float64) float64 { return 5e6 + 1e6*asked.Quantile(p) })
+			if d > critical != (asked != distribution) {
+				t.Errorf("%s: distance %.4f from %s, critical %.4f", distribution, d, asked, critical)
+			}
 		}
 	}
 }
 
 func TestJitterKeepsOrderUnlessAsked(t *testing.T) {
-	overtaken := func(reorder bool) (n int) {
-		d := newDirection(impair.Impairment{Delay: 5 * ms, Jitter: 2 * ms, Reorder: reorder}, 1)
+	overtaken := func(unordered bool) (n int) {
+		s := newStage(impair.Impairment{Delay: 5 * ms, Jitter: 2 * ms, Unordered: unordered}, 1, 0)
 		var last int64
 		for k := range int64(1000) {
-			due, _ := d.admit(k*1000, 100)
-			if due < last {
+			o := s.admit(k*1000, 100)
+			if o.due < last {
 				n++
 			}
-			last = due
+			last = o.due
 		}
 		return n
 	}
@@ -142,11 +151,11 @@ func TestFrameBytesOfSuperPackets(t *testing.T) {
 }
 
 func BenchmarkAdmit(b *testing.B) {
-	d := newDirection(impair.Impairment{Delay: 5 * ms, Jitter: ms, Loss: 0.0008, Rate: 1e9}, 1)
+	s := newStage(impair.Impairment{Delay: 5 * ms, Jitter: ms, Loss: 0.0008, Rate: 1e9}, 1, 0)
 	arrival := int64(0)
 	for b.Loop() {
 		arrival += 12_112
-		d.admit(arrival, 1514)
+		s.admit(arrival, 1514)
 	}
 }
 
@@ -162,6 +171,27 @@ func TestGaps(t *testing.T) {
 	g.reset()
 	if got := g.snapshot(); got != (impair.Gaps{}) {
 		t.Errorf("after a reset: %+v", got)
+	}
+}
+
+// An emulator that is kept from its packets for long is late by all of it; a wall
+// clock that was stepped says nothing.
+func TestBelieved(t *testing.T) {
+	const second = int64(time.Second)
+	p := &path{drained: 10 * second}
+	for _, c := range []struct {
+		name               string
+		arrival, now, want int64
+	}{
+		{"just now", 11 * second, 11*second + 5, 11 * second},
+		{"after a stall of an hour", 11 * second, 3600 * second, 11 * second},
+		{"held up by the kernel", 10*second - 5e6, 11 * second, 10*second - 5e6},
+		{"stepped back", 12 * second, 11 * second, 11 * second},
+		{"stepped forth", 8 * second, 11 * second, 11 * second},
+	} {
+		if got := p.believed(c.arrival, c.now); got != c.want {
+			t.Errorf("%s: got %d, want %d", c.name, got, c.want)
+		}
 	}
 }
 

@@ -1,13 +1,9 @@
 // Package userspace emulates links on kernels without sch_netem: packets wait
 // in the kernel's NFQUEUE while one thread here decides when, and whether, each
-// may go on. It never holds or copies payload. Start at Start; the decision
-// itself is direction.admit.
-//
-// A packet: nftables rule → NFQUEUE (kernel) → receive → admit → pending heap →
-// due → verdict (kernel forwards it). One OS-locked thread owns the socket's
-// data path, the heap and every direction's state; the control side swaps the
-// table of directions and reads counters, both atomically. Nothing blocks but
-// wait, and wait ends before the next packet is due.
+// may go on. It reads payload only where a direction copies or alters packets,
+// and holds that of those packets alone. It does not copy or alter super-packets:
+// the kernel segments them before. Start at Start; the decision itself is
+// stage.admit, the journey of a packet stands in path.go.
 package userspace
 
 import (
@@ -17,6 +13,7 @@ import (
 	"os"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -32,8 +29,10 @@ import (
 const (
 	// directionsMax bounds the queues of one namespace.
 	directionsMax = 256
-	// pendingMax bounds the packets that wait in all directions together.
+	// pendingMax bounds the packets that wait in all directions together, and
+	// buffersMax those of them whose bytes are held.
 	pendingMax = 1 << 18
+	buffersMax = 1 << 14
 	// spin is how long before a due time the thread stops sleeping.
 	spin = 80 * time.Microsecond
 	// idle bounds a sleep, so that Close is seen.
@@ -42,10 +41,11 @@ const (
 	// second: it rests for restFor after at most busyMax.
 	busyMax = 2 * time.Millisecond
 	restFor = 50 * time.Microsecond
-	// agedMax is the oldest arrival time believed: older ones mean that the
-	// wall clock was stepped.
-	agedMax = int64(time.Second)
-	ackWait = 2 * time.Second
+	// delayedMax bounds the time that the kernel may take from a packet's stamp to
+	// the queue: a stamp from longer before all had been read means that the wall
+	// clock was stepped.
+	delayedMax = int64(time.Second)
+	ackWait    = 2 * time.Second
 )
 
 // Priority of the thread, when SCHED_FIFO is allowed.
@@ -56,18 +56,31 @@ type Engine struct {
 	socket *socket
 	rules  *classify.Table
 	table  [directionsMax]atomic.Pointer[direction]
-	gaps   gaps
-	stop   atomic.Bool
-	done   chan error
-	acks   chan int32
+	// epoch is time zero of the data path's clock, which is CLOCK_MONOTONIC.
+	epoch time.Time
+	gaps  gaps
+	// turns that the data path has begun.
+	turns atomic.Uint64
+	stop  atomic.Bool
+	done  chan error
+	acks  chan int32
 
 	// mu guards what only the control side uses.
 	mu     sync.Mutex
 	queues map[string]uint16
 	bound  map[uint16]bool
-	order  []string
+	current
 	// FIFO says whether the kernel granted real-time priority.
 	FIFO bool
+}
+
+// current is what was set or changed last.
+type current struct {
+	// order of the directions, and the rules that tell them apart.
+	order []string
+	ruled []classify.Rule
+	// past are the counters of what was in force before a Change, by name.
+	past map[string]impair.Counters
 }
 
 // Start opens the queues' socket and starts the data-path thread, in the
@@ -76,7 +89,7 @@ func Start() (*Engine, error) {
 	// The thread must not stop for the collector; what the control side
 	// allocates is bounded by a limit far above its need.
 	debug.SetGCPercent(-1)
-	debug.SetMemoryLimit(64 << 20)
+	debug.SetMemoryLimit(128 << 20)
 	runtime.GOMAXPROCS(max(4, runtime.NumCPU()))
 	s, err := openSocket()
 	if err != nil {
@@ -88,9 +101,9 @@ func Start() (*Engine, error) {
 		return nil, err
 	}
 	e := &Engine{
-		socket: s, rules: rules,
+		socket: s, rules: rules, epoch: time.Now(),
 		done: make(chan error, 1), acks: make(chan int32, 1),
-		queues: map[string]uint16{}, bound: map[uint16]bool{},
+		queues: map[string]uint16{}, bound: map[uint16]bool{}, current: current{past: map[string]impair.Counters{}},
 	}
 	granted := make(chan bool)
 	go e.run(granted)
@@ -136,25 +149,89 @@ func (e *MissingError) Unwrap() error { return e.Err }
 func (e *Engine) Set(directions []impair.Direction) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	clear(e.past)
+	err := e.putLocked(directions, nil)
+	e.gaps.reset()
+	return err
+}
+
+// Change puts exactly these directions into force, and those of a name that is
+// there go on: they count on, and what waits for a rate goes before what comes.
+// Packets under way keep their due times, so that later ones may overtake them.
+// It tells the counters of what was in force until then.
+func (e *Engine) Change(directions []impair.Direction) (map[string]impair.Counters, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	before := make(map[string]*direction, len(e.order))
+	for _, name := range e.order {
+		before[name] = e.table[e.queues[name]].Load()
+	}
+	if err := e.putLocked(directions, before); err != nil {
+		return nil, err
+	}
+	if err := e.awaitTurns(); err != nil {
+		return nil, err
+	}
+	missed, err := kernelDrops()
+	if err != nil {
+		return nil, err
+	}
+	ended := make(map[string]impair.Counters, len(before))
+	for name, d := range before {
+		e.past[name] = e.past[name].Plus(d.snapshot(0))
+		ended[name] = e.past[name].Plus(impair.Counters{Missed: missed[e.queues[name]]})
+	}
+	return ended, nil
+}
+
+// putLocked has directions follow those before, by name. One that has never done
+// anything needs no queue; one that only stops doing so keeps it.
+func (e *Engine) putLocked(directions []impair.Direction, before map[string]*direction) error {
 	var rules []classify.Rule
 	e.order = e.order[:0]
 	for _, d := range directions {
-		if d.IsZero() {
+		if d.IsZero() && before[d.Name] == nil {
 			continue
 		}
 		queue, err := e.queueLocked(d.Name)
 		if err != nil {
 			return err
 		}
-		e.table[queue].Store(newDirection(d.Impairment, d.Seed))
-		if err := e.bindLocked(queue, !d.SplitsPackets(d.Unit)); err != nil {
+		stages := d.Stages()
+		next := newDirection(stages, d.Seed)
+		if err := next.replay(int64(time.Since(e.epoch))); err != nil {
+			return fmt.Errorf("link %s: %w", d.Name, err)
+		}
+		next.before = before[d.Name]
+		e.table[queue].Store(next)
+		if err := e.bindLocked(queue, stages, d.Unit); err != nil {
 			return fmt.Errorf("link %s: %w", d.Name, err)
 		}
 		e.order = append(e.order, d.Name)
 		rules = append(rules, classify.Rule{Match: d.Match, Queue: queue})
 	}
-	e.gaps.reset()
-	return e.rules.Set(rules)
+	if slices.Equal(rules, e.ruled) {
+		return nil
+	}
+	e.ruled = nil
+	if err := e.rules.Set(rules); err != nil {
+		return err
+	}
+	e.ruled = rules
+	return nil
+}
+
+// awaitTurns waits until the data path has begun a turn that sees the table as it
+// is now: no direction that was in it before decides anything any more.
+func (e *Engine) awaitTurns() error {
+	const turns, pause = 2, 200 * time.Microsecond
+	for from, patience := e.turns.Load(), ackWait; e.turns.Load() < from+turns; patience -= pause {
+		if patience <= 0 {
+			return errors.New("the link emulator stands still")
+		}
+		time.Sleep(pause)
+	}
+	return nil
 }
 
 func (e *Engine) queueLocked(name string) (uint16, error) {
@@ -169,10 +246,14 @@ func (e *Engine) queueLocked(name string) (uint16, error) {
 	return q, nil
 }
 
-func (e *Engine) bindLocked(queue uint16, gso bool) error {
-	messages := bindMessages(queue, gso, copyRange, queueLength)
+func (e *Engine) bindLocked(queue uint16, stages impair.Stages, unit impair.Unit) error {
+	length := uint32(copyRange)
+	if stages.Copies() {
+		length = copyWhole
+	}
+	messages := bindMessages(queue, !stages.SplitsPackets(unit), length, queueLength)
 	if e.bound[queue] {
-		messages = messages[len(messages)-1:]
+		messages = messages[1:]
 	}
 	for _, m := range messages {
 		if err := e.configureLocked(m); err != nil {
@@ -211,7 +292,7 @@ func (e *Engine) Counters() (map[string]impair.Counters, error) {
 	all := make(map[string]impair.Counters, len(e.order))
 	for _, name := range e.order {
 		q := e.queues[name]
-		all[name] = e.table[q].Load().snapshot(missed[q])
+		all[name] = e.past[name].Plus(e.table[q].Load().snapshot(missed[q]))
 	}
 	return all, nil
 }
@@ -266,7 +347,7 @@ func kernelDrops() (map[uint16]uint64, error) {
 func (e *Engine) run(granted chan<- bool) {
 	runtime.LockOSThread()
 	granted <- BecomeFIFO(Priority) == nil
-	p := &path{engine: e, pending: newPending(pendingMax), epoch: time.Now()}
+	p := &path{engine: e, pending: newPending(pendingMax), parcels: newParcels(pendingMax, buffersMax), epoch: e.epoch}
 	p.verdicts = make([]byte, 0, batch*verdictLen)
 	e.done <- p.loop()
 }
@@ -281,174 +362,4 @@ func BecomeFIFO(priority uint32) error {
 // BecomeNormal gives it up again.
 func BecomeNormal() error {
 	return unix.SchedSetAttr(0, &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_NORMAL}, 0)
-}
-
-// path is the state of the data-path thread.
-type path struct {
-	engine   *Engine
-	pending  *pending
-	verdicts []byte
-	// epoch is time zero of the engine's clock, which is CLOCK_MONOTONIC.
-	epoch time.Time
-	// rested is when the thread last gave its core up.
-	rested int64
-	// expected is when the loop was last seen to go on, or when it was to wake up;
-	// slept is that it has read nothing since.
-	expected int64
-	slept    bool
-}
-
-func (p *path) loop() error {
-	for !p.engine.stop.Load() {
-		now := p.now()
-		p.reach(now)
-		if err := p.release(now); err != nil {
-			return err
-		}
-		n, err := p.engine.socket.receive()
-		if err != nil {
-			return fmt.Errorf("read NFQUEUE: %w", err)
-		}
-		if n > 0 {
-			if err := p.take(n); err != nil {
-				return err
-			}
-		}
-		p.pause(n > 0)
-	}
-	return nil
-}
-
-func (p *path) now() int64 { return int64(time.Since(p.epoch)) }
-
-// reach records how much later than expected the loop has come here.
-func (p *path) reach(now int64) {
-	p.engine.gaps.record(now - p.expected)
-	p.expected = now
-}
-
-// release lets the packets go that are due.
-func (p *path) release(now int64) error {
-	for len(p.pending.items) > 0 && p.pending.items[0].due <= now {
-		w := p.pending.pop()
-		if err := p.verdict(w.queue, w.id, verdictAccept); err != nil {
-			return err
-		}
-		if late := now - w.due; late > 0 {
-			d := p.engine.table[w.queue].Load()
-			if late > d.count.lateMax.Load() {
-				d.count.lateMax.Store(late)
-			}
-			if late > d.tolerance {
-				d.count.late.Add(1)
-			}
-		}
-		if len(p.verdicts) == 0 {
-			now = p.now()
-		}
-	}
-	return p.flush()
-}
-
-// take decides about the packets of n received messages.
-func (p *path) take(n int) error {
-	t := time.Now()
-	now := int64(t.Sub(p.epoch))
-	wallToEngine := now - t.UnixNano()
-	for i := range n {
-		message := p.engine.socket.message(i)
-		q, err := parsePacket(message)
-		if err != nil {
-			p.acknowledge(message)
-			continue
-		}
-		arrival := q.arrival + wallToEngine
-		if q.arrival == 0 || arrival > now || arrival < now-agedMax {
-			arrival = now
-		}
-		if p.slept { // the packet that was to wake the thread up
-			p.engine.gaps.record(now - arrival)
-			p.slept = false
-		}
-		if err := p.decide(q, arrival); err != nil {
-			return err
-		}
-	}
-	return p.flush()
-}
-
-func (p *path) decide(q queued, arrival int64) error {
-	if int(q.queue) >= directionsMax {
-		return p.verdict(q.queue, q.id, verdictDrop)
-	}
-	d := p.engine.table[q.queue].Load()
-	d.count.packets.Add(1)
-	d.count.bytes.Add(uint64(q.length))
-	due, f := d.admit(arrival, frameBytes(q.length, q.head))
-	if f == pass && p.pending.full() {
-		f = overflow
-	}
-	switch f {
-	case lose:
-		d.count.lost.Add(1)
-	case overflow:
-		d.count.overflowed.Add(1)
-	case pass:
-		p.pending.push(due, q.queue, q.id)
-		return nil
-	}
-	return p.verdict(q.queue, q.id, verdictDrop)
-}
-
-// acknowledge passes the kernel's answer to a configuration on.
-func (p *path) acknowledge(message []byte) {
-	code, ok := parseAck(message)
-	if !ok {
-		return
-	}
-	select {
-	case p.engine.acks <- code:
-	default: // an answer that nobody waits for: a verdict on a queue that has gone
-	}
-}
-
-func (p *path) verdict(queue uint16, id, verdict uint32) error {
-	p.verdicts = appendVerdict(p.verdicts, queue, id, verdict)
-	if len(p.verdicts) < batch*verdictLen {
-		return nil
-	}
-	return p.flush()
-}
-
-func (p *path) flush() error {
-	if len(p.verdicts) == 0 {
-		return nil
-	}
-	err := p.engine.socket.send(p.verdicts)
-	p.verdicts = p.verdicts[:0]
-	if err != nil {
-		return fmt.Errorf("send verdicts: %w", err)
-	}
-	return nil
-}
-
-// pause sleeps while nothing is due, and at saturation now and then. Sleep that
-// was asked for is no gap; the time after it is.
-func (p *path) pause(received bool) {
-	now := p.now()
-	p.reach(now)
-	gap := int64(idle)
-	if len(p.pending.items) > 0 {
-		gap = p.pending.items[0].due - now
-	}
-	switch {
-	case gap > int64(spin) && !received:
-		p.engine.socket.wait(time.Duration(gap - int64(spin)))
-		p.rested, p.slept = p.now(), true
-		p.expected = now + gap - int64(spin)
-	case now-p.rested > int64(busyMax):
-		rest(restFor)
-		p.rested = p.now()
-		p.expected = now + int64(restFor)
-	}
 }

@@ -113,6 +113,22 @@ func appendVerdict(b []byte, queue uint16, id, verdict uint32) []byte {
 	return binary.BigEndian.AppendUint32(b, id)
 }
 
+// appendAltered appends a verdict that accepts a packet with other bytes in place
+// of its own, from its IP header on. The kernel takes their checksums as they
+// are.
+func appendAltered(b []byte, queue uint16, id uint32, bytes []byte) []byte {
+	const attrHeader, alignment = 4, 4
+	start := len(b)
+	b = appendVerdict(b, queue, id, verdictAccept)
+	b = appendAttrHeader(b, len(bytes), attrPayload)
+	b = append(b, bytes...)
+	binary.NativeEndian.PutUint32(b[start:], uint32(verdictLen+attrHeader+len(bytes)))
+	for (len(b)-start)%alignment != 0 {
+		b = append(b, 0)
+	}
+	return b
+}
+
 // bindMessages ask the kernel for a queue: bind, copy range and queue length.
 // gso has super-packets delivered whole, else the kernel segments them first.
 func bindMessages(queue uint16, gso bool, copyRange, lengthMax uint32) [][]byte {

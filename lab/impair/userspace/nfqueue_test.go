@@ -47,6 +47,16 @@ func TestVerdictMessage(t *testing.T) {
 	}
 }
 
+func TestAlteredVerdictMessage(t *testing.T) {
+	// As above, and NFQA_PAYLOAD with 5 bytes, padded; the next message begins
+	// aligned.
+	want := unhex(t, "29000000010301000000000000000000"+"00000005"+"0c000200"+"00000001"+"01020304"+"09000a00"+"0a0b0c0d0e"+"000000")
+	got := appendAltered([]byte("1234"), 5, 0x01020304, []byte{10, 11, 12, 13, 14})
+	if !bytes.Equal(got[4:], want) {
+		t.Errorf("got  %x\nwant %x", got[4:], want)
+	}
+}
+
 func TestParseAck(t *testing.T) {
 	b := unhex(t, "240000000200000100000000b55c0000"+"ffffffff"+"1c000000020305000000000000000000")
 	if code, ok := parseAck(b); !ok || code != -1 {

@@ -4,19 +4,40 @@ package userspace
 // that packets due together leave in the order they came.
 type pending struct {
 	items []waiting
-	next  uint64
+	next  uint32
 }
 
-// waiting is one packet that the kernel holds for us.
+// waiting is one packet that the kernel holds for us, or a copy of one. It has four
+// fields, so that the compiler keeps it in registers, and of four of them one and
+// a half cache lines are full: what few packets need is in a parcel.
 type waiting struct {
-	due      int64
-	sequence uint64
+	due int64
+	// sequence wraps around: of packets that wait at a time none are half of its
+	// range apart.
+	sequence uint32
 	id       uint32
-	queue    uint16
+	place
 }
+
+// place is where a packet waits: in which stage of which queue's direction.
+type place struct {
+	// slot of its parcel, 0 for none.
+	slot int32
+	// where is the queue and, in its last 8 bits, the stage.
+	where uint32
+}
+
+const stageBits = 8
+
+// inFirst is the first stage of a queue's direction.
+func inFirst(queue uint16) place { return place{where: uint32(queue) << stageBits} }
+
+func (p place) queue() uint16 { return uint16(p.where >> stageBits) }
+
+func (p place) stage() int { return int(p.where & (1<<stageBits - 1)) }
 
 func (w waiting) before(o waiting) bool {
-	return w.due < o.due || w.due == o.due && w.sequence < o.sequence
+	return w.due < o.due || w.due == o.due && int32(w.sequence-o.sequence) < 0
 }
 
 func newPending(capacity int) *pending {
@@ -26,8 +47,9 @@ func newPending(capacity int) *pending {
 // full reports that the bound is reached: a packet more would grow the heap.
 func (p *pending) full() bool { return len(p.items) == cap(p.items) }
 
-func (p *pending) push(due int64, queue uint16, id uint32) {
-	w := waiting{due: due, sequence: p.next, id: id, queue: queue}
+// push adds a packet behind those that are due at the same time.
+func (p *pending) push(w waiting) {
+	w.sequence = p.next
 	p.next++
 	p.items = append(p.items, w)
 	i := len(p.items) - 1

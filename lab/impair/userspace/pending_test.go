@@ -1,6 +1,7 @@
 package userspace
 
 import (
+	"math"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -9,11 +10,15 @@ import (
 func TestPendingLeavesByDueTimeThenArrival(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	p := newPending(1000)
+	const start = math.MaxUint32 - 500 // wraps around half way
+	p.next = start
 	var want []waiting
 	for i := range 1000 {
 		due := random.Int64N(50)
-		p.push(due, uint16(i%7), uint32(i))
-		want = append(want, waiting{due: due, sequence: uint64(i), id: uint32(i), queue: uint16(i % 7)})
+		w := waiting{due: due, id: uint32(i), place: place{slot: int32(i), where: uint32(i % 7)}}
+		p.push(w)
+		w.sequence = start + uint32(i)
+		want = append(want, w)
 	}
 	if !p.full() {
 		t.Error("a heap at its bound does not say so")
@@ -29,10 +34,11 @@ func TestPendingLeavesByDueTimeThenArrival(t *testing.T) {
 func BenchmarkPending(b *testing.B) {
 	p := newPending(1 << 14)
 	for i := range 1 << 13 {
-		p.push(int64(i), 0, 0)
+		p.push(waiting{due: int64(i)})
 	}
 	for b.Loop() {
 		w := p.pop()
-		p.push(w.due+1<<13, 0, 0)
+		w.due += 1 << 13
+		p.push(w)
 	}
 }

@@ -3,6 +3,7 @@ package userspace
 import (
 	"errors"
 	"fmt"
+	"math"
 	"time"
 	"unsafe"
 
@@ -12,12 +13,18 @@ import (
 const (
 	// batch is how many messages one system call receives or sends.
 	batch = 64
-	// messageMax holds a packet message with the copied head of the packet.
+	// messageMax holds a packet message with the copied head of the packet, and
+	// tailMax what is longer.
 	messageMax = 512
-	// copyRange is enough for the IP and transport headers.
+	tailMax    = 1 << 16
+	// copyRange is enough for the IP and transport headers; copyWhole is all that
+	// an attribute can hold.
 	copyRange = 64
+	copyWhole = math.MaxUint16 - 4
 	// receiveBuffer bounds what the kernel queues for us to read.
 	receiveBuffer = 128 << 20
+	// sendBuffer bounds copies that the kernel has not yet passed on.
+	sendBuffer = 4 << 20
 	// queueLength bounds the packets that one direction holds.
 	queueLength = 1 << 17
 )
@@ -25,14 +32,19 @@ const (
 var errNoAnswer = errors.New("the kernel did not answer")
 
 // socket is the netlink socket that owns all queues of a namespace. Its data
-// path (receive, send, wait) bypasses the Go scheduler and belongs to one
+// path (receive, send, inject, wait) bypasses the Go scheduler and belongs to one
 // OS-locked thread; configure may be called from anywhere.
 type socket struct {
 	fd      int
 	stamps  int
-	vectors [batch]unix.Iovec
+	raw     int
+	vectors [batch][2]unix.Iovec
 	headers [batch]mmsghdr
+	// buffers lie close together, for the many messages that need no tail.
 	buffers [batch][messageMax]byte
+	tails   [batch][tailMax]byte
+	// whole is a message with its tail.
+	whole [messageMax + tailMax]byte
 }
 
 type mmsghdr struct {
@@ -48,7 +60,7 @@ func openSocket() (*socket, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open netlink socket: %w", err)
 	}
-	s := &socket{fd: fd, stamps: -1}
+	s := &socket{fd: fd, stamps: -1, raw: -1}
 	if err := s.prepare(); err != nil {
 		s.close()
 		return nil, err
@@ -75,17 +87,35 @@ func (s *socket) prepare() error {
 		return fmt.Errorf("set SO_TIMESTAMPNS: %w", err)
 	}
 	for i := range s.headers {
-		s.vectors[i] = unix.Iovec{Base: &s.buffers[i][0], Len: messageMax}
-		s.headers[i].header.Iov = &s.vectors[i]
-		s.headers[i].header.Iovlen = 1
+		s.vectors[i][0] = unix.Iovec{Base: &s.buffers[i][0], Len: messageMax}
+		s.vectors[i][1] = unix.Iovec{Base: &s.tails[i][0], Len: tailMax}
+		s.headers[i].header.Iov = &s.vectors[i][0]
+		s.headers[i].header.Iovlen = 2
+	}
+	return s.openRaw()
+}
+
+// openRaw opens the socket that copies of packets are sent by, with the headers
+// that they have: from here they are no forwarded packets, so that no rule queues
+// them again.
+func (s *socket) openRaw() error {
+	raw, err := unix.Socket(unix.AF_INET, unix.SOCK_RAW|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, unix.IPPROTO_RAW)
+	if err != nil {
+		return fmt.Errorf("open raw socket: %w", err)
+	}
+	s.raw = raw
+	if err := unix.SetsockoptInt(raw, unix.SOL_SOCKET, unix.SO_SNDBUFFORCE, sendBuffer); err != nil {
+		return fmt.Errorf("set send buffer of raw socket: %w", err)
 	}
 	return nil
 }
 
 func (s *socket) close() {
 	_ = unix.Close(s.fd) // a closed socket gives its queues back
-	if s.stamps >= 0 {
-		_ = unix.Close(s.stamps)
+	for _, fd := range []int{s.stamps, s.raw} {
+		if fd >= 0 {
+			_ = unix.Close(fd)
+		}
 	}
 }
 
@@ -103,8 +133,15 @@ func (s *socket) receive() (int, error) {
 	}
 }
 
+// message i of those received, until the next message is asked for.
 func (s *socket) message(i int) []byte {
-	return s.buffers[i][:min(int(s.headers[i].length), messageMax)]
+	length := int(s.headers[i].length)
+	if length <= messageMax {
+		return s.buffers[i][:length]
+	}
+	n := copy(s.whole[:], s.buffers[i][:])
+	n += copy(s.whole[n:], s.tails[i][:min(length-messageMax, tailMax)])
+	return s.whole[:n]
 }
 
 // send hands a run of concatenated messages to the kernel, which carries them
@@ -120,6 +157,28 @@ func (s *socket) send(b []byte) error {
 			return errno
 		}
 		return nil
+	}
+}
+
+// inject sends an IPv4 packet to where its header says.
+func (s *socket) inject(packet []byte) error {
+	const ipv4Min, destination = 20, 16
+	if len(packet) < ipv4Min {
+		return unix.EINVAL
+	}
+	to := unix.RawSockaddrInet4{Family: unix.AF_INET}
+	copy(to.Addr[:], packet[destination:])
+	for {
+		_, _, errno := unix.RawSyscall6(unix.SYS_SENDTO, uintptr(s.raw),
+			uintptr(unsafe.Pointer(&packet[0])), uintptr(len(packet)), unix.MSG_DONTWAIT,
+			uintptr(unsafe.Pointer(&to)), unsafe.Sizeof(to))
+		switch errno {
+		case unix.EINTR:
+		case 0:
+			return nil
+		default:
+			return errno
+		}
 	}
 }
 

@@ -20,7 +20,8 @@ type Cluster struct {
 	Nodes []Node
 }
 
-// Node of a cluster. Role is written below its name: "client", "service" or empty.
+// Node of a cluster. Role is written below its name: "client", "service",
+// "replica" or empty.
 type Node struct{ Name, Role string }
 
 // Hop leads from a node to another, both as CLUSTER/NODE. Link is what its

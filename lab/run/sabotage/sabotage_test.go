@@ -47,7 +47,7 @@ func options(t *testing.T, dir string, progress run.Progress) run.Options {
 	if os.Geteuid() != 0 {
 		t.Skip("needs root: network namespaces are made")
 	}
-	plugin, err := system.Load(systems.FS, "direct")
+	stack, err := system.Load(systems.FS, "direct")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,7 +64,7 @@ func options(t *testing.T, dir string, progress run.Progress) run.Options {
 			Systems: []string{"direct"}, Workloads: []experiment.Workload{{Name: "hello-world"}},
 			Load: experiment.Load{Iterations: requests}, Repetitions: 2,
 		},
-		Plugins: map[string]*system.Plugin{"direct": plugin}, Agent: agent, Backend: emulator.Auto,
+		Stacks: map[string]*system.Stack{"direct": stack}, Agent: agent, Backend: emulator.Auto,
 		Dir: dir, Seed: 1, LabName: fmt.Sprintf("test-%d-proof", os.Getpid()), Progress: progress, Now: time.Now,
 	}
 }

@@ -1,8 +1,9 @@
-package guest_test
+package guest
 
 import (
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path"
 	"strings"
@@ -10,8 +11,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// prepareGuest does what an init does first.
-func prepareGuest() error {
+// Inside reports that this process is a guest's program.
+func Inside() bool { return os.Getpid() == 1 }
+
+// Prepare does what an init does first: it mounts what programs rely on, and loads
+// the modules.
+func Prepare() error {
 	for _, mount := range []struct{ kind, target string }{
 		{"proc", "/proc"}, {"sysfs", "/sys"}, {"devtmpfs", "/dev"},
 	} {
@@ -29,7 +34,7 @@ func prepareGuest() error {
 			return fmt.Errorf("load %s: %w", name, err)
 		}
 	}
-	return os.WriteFile("/proc/sys/net/ipv4/ip_forward", []byte("1"), 0)
+	return nil
 }
 
 func loadModule(file string) error {
@@ -45,11 +50,13 @@ func loadModule(file string) error {
 	return unix.FinitModule(int(f.Fd()), "", flags)
 }
 
-// powerOff ends the guest; QEMU does not start it anew.
-func powerOff() {
+// End tells the host the exit code and ends the guest; QEMU does not start it
+// anew. It does not return.
+func End(out io.Writer, code int) {
+	fmt.Fprintf(out, "%s%d\n", exitMark, code)
 	unix.Sync()
 	if err := unix.Reboot(unix.LINUX_REBOOT_CMD_RESTART); err != nil {
-		fmt.Println("end the guest:", err)
+		fmt.Fprintln(out, "end the guest:", err)
 	}
 	select {}
 }

@@ -1,0 +1,135 @@
+// Package gobuild builds programs from pinned Go modules into a cache: those that
+// the world downloads as release binaries and that a lab starts. Versions and sums
+// lie in pins, one go.mod and go.sum for each module, under names that make no
+// module, and go into the binary: no checkout is needed, only the go command and,
+// the first time, a network. A module has a pin of its own so that its programs
+// get the dependencies that their authors released them with, whatever the others
+// need. It builds pure Go for this machine, chooses no versions, and never
+// downloads a binary.
+//
+// To pin another version, here and by its module's name:
+//
+//	go get -modfile=pins/nebula.mod github.com/slackhq/nebula@v1.10.3
+//
+// To pin another module, write pins/NAME.mod with a module and a go line, add each
+// program by go get -modfile=pins/NAME.mod -tool PACKAGE@VERSION, and name it in
+// programs.
+//
+// Start at Builder.Path.
+package gobuild
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// Errors that a caller tells apart.
+var (
+	// ErrUnknown says that no program of the name is pinned.
+	ErrUnknown = errors.New("no such pinned program")
+	// ErrNoGo says that there is no go command.
+	ErrNoGo = errors.New("there is no go command on the path")
+)
+
+// lockPause is how often a build that another process does is looked at.
+const lockPause = 100 * time.Millisecond
+
+// Builder builds programs and keeps them. The zero Builder keeps them in the
+// user's cache and builds in silence.
+type Builder struct {
+	// Dir of the cache; by default skerry/programs in the user's, which
+	// XDG_CACHE_HOME moves.
+	Dir string
+	// Tell hears a line before each build, and one where another process's is
+	// waited for; nil for none.
+	Tell func(line string)
+
+	// pins replaces those that are built in, for tests.
+	pins fs.FS
+}
+
+// Path is the path of a program, which is built first where the cache lacks it:
+// minutes of all cores for a large one. The file is called as the program. The
+// error is ErrUnknown, ErrNoGo, an *Error or of the context.
+func Path(ctx context.Context, name string) (string, error) { return Builder{}.Path(ctx, name) }
+
+// Path is as the function Path, in the builder's cache.
+func (b Builder) Path(ctx context.Context, name string) (string, error) {
+	r, err := b.recipe(ctx, name)
+	if err != nil {
+		return "", err
+	}
+	if isThere(r.path()) {
+		return r.path(), nil
+	}
+	if err := os.MkdirAll(filepath.Dir(r.dir), 0o755); err != nil {
+		return "", fmt.Errorf("build %s: %w", name, err)
+	}
+	lock, err := b.lock(ctx, r)
+	if err != nil {
+		return "", fmt.Errorf("build %s: %w", name, err)
+	}
+	defer func() { _ = lock.Close() }()
+	if isThere(r.path()) { // another process was faster
+		return r.path(), nil
+	}
+	b.tell("building %s %s from its Go module %s: it is not in %s; this happens once", name, r.version, r.module, filepath.Dir(r.dir))
+	if err := r.build(ctx); err != nil {
+		return "", err
+	}
+	return r.path(), nil
+}
+
+// Find is the path of a program that is in the cache, and false where it is not
+// or cannot be known to be.
+func (b Builder) Find(ctx context.Context, name string) (string, bool) {
+	r, err := b.recipe(ctx, name)
+	if err != nil || !isThere(r.path()) {
+		return "", false
+	}
+	return r.path(), true
+}
+
+func isThere(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.Mode().IsRegular()
+}
+
+func (b Builder) tell(format string, args ...any) {
+	if b.Tell != nil {
+		b.Tell(fmt.Sprintf(format, args...))
+	}
+}
+
+// recipe says how a program is built and where it is kept.
+func (b Builder) recipe(ctx context.Context, name string) (recipe, error) {
+	p, ok := find(name)
+	if !ok {
+		return recipe{}, fmt.Errorf("%w: %q", ErrUnknown, name)
+	}
+	dir := b.Dir
+	if dir == "" {
+		cache, err := os.UserCacheDir()
+		if err != nil {
+			return recipe{}, &Error{
+				Program: name, Message: "no place to keep it: " + err.Error(), Hint: "set XDG_CACHE_HOME or HOME",
+			}
+		}
+		dir = filepath.Join(cache, "skerry", "programs")
+	}
+	r := recipe{program: p}
+	if err := r.read(cmp.Or[fs.FS](b.pins, pins)); err != nil {
+		return recipe{}, err
+	}
+	if err := r.findGo(ctx); err != nil {
+		return recipe{}, err
+	}
+	r.dir = filepath.Join(dir, fmt.Sprintf("%s-%s-%s", name, r.version, r.key()))
+	return r, nil
+}

@@ -1,0 +1,230 @@
+package gobuild
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/fstest"
+	"time"
+)
+
+// tiny is a builder whose hey is a program of this test's own, which says words:
+// its module lies in a folder, so that no network is needed.
+func tiny(t *testing.T, words string) Builder {
+	t.Helper()
+	module := t.TempDir()
+	write(t, filepath.Join(module, "go.mod"), "module github.com/rakyll/hey\n\ngo 1.26.0\n")
+	write(t, filepath.Join(module, "main.go"), fmt.Sprintf("package main\n\nfunc main() { println(%q) }\n", words))
+	return Builder{Dir: filepath.Join(t.TempDir(), "programs"), pins: pinOf("v0.1.4", "replace github.com/rakyll/hey => "+module, "")}
+}
+
+// pinOf are pins of hey alone.
+func pinOf(version, more, sum string) fstest.MapFS {
+	mod := "module skerry.dev/skerry/pins/hey\n\ngo 1.26.0\n\ntool github.com/rakyll/hey\n\nrequire github.com/rakyll/hey " + version + "\n\n" + more + "\n"
+	return fstest.MapFS{"pins/hey.mod": {Data: []byte(mod)}, "pins/hey.sum": {Data: []byte(sum)}}
+}
+
+func write(t *testing.T, path, text string) {
+	t.Helper()
+	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), 0o644)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// said is what a program prints.
+func said(t *testing.T, path string) string {
+	t.Helper()
+	out, err := exec.Command(path).CombinedOutput()
+	if err != nil {
+		t.Fatalf("%s: %v: %s", path, err, out)
+	}
+	return strings.TrimSpace(string(out))
+}
+
+func TestBuildOnce(t *testing.T) {
+	b := tiny(t, "hello")
+	var told []string
+	b.Tell = func(line string) { told = append(told, line) }
+	if path, ok := b.Find(t.Context(), "hey"); ok {
+		t.Errorf("found %s before it is built", path)
+	}
+	path, err := b.Path(t.Context(), "hey")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if filepath.Base(path) != "hey" || said(t, path) != "hello" {
+		t.Errorf("%s says %q", path, said(t, path))
+	}
+	again, err := b.Path(t.Context(), "hey")
+	if err != nil || again != path {
+		t.Errorf("then %s, %v", again, err)
+	}
+	if found, ok := b.Find(t.Context(), "hey"); !ok || found != path {
+		t.Errorf("found %s", found)
+	}
+	want := "building hey v0.1.4 from its Go module github.com/rakyll/hey: it is not in " + b.Dir + "; this happens once"
+	if !slices.Equal(told, []string{want}) {
+		t.Errorf("told %q", told)
+	}
+	left, err := filepath.Glob(filepath.Join(b.Dir, "*"))
+	if err != nil || !slices.Equal(left, []string{filepath.Dir(path), filepath.Dir(path) + ".lock"}) {
+		t.Errorf("the cache has %v, %v", left, err)
+	}
+}
+
+// The pin and the toolchain name the build: another pin is another program.
+func TestKey(t *testing.T) {
+	b := tiny(t, "one")
+	first, err := b.Path(t.Context(), "hey")
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := tiny(t, "two")
+	other.Dir = b.Dir
+	second, err := other.Path(t.Context(), "hey")
+	if err != nil || first == second || said(t, first) != "one" || said(t, second) != "two" {
+		t.Errorf("%s and %s, %v", first, second, err)
+	}
+	r, err := b.recipe(t.Context(), "hey")
+	if err != nil {
+		t.Fatal(err)
+	}
+	key := r.key()
+	for name, change := range map[string]func(*recipe){
+		"program":   func(r *recipe) { r.folder = "cmd" },
+		"sums":      func(r *recipe) { r.sum = []byte("x") },
+		"toolchain": func(r *recipe) { r.toolchain = strings.Replace(r.toolchain, "go1", "go2", 1) },
+	} {
+		changed := r
+		if change(&changed); changed.key() == key {
+			t.Errorf("another %s has the same key", name)
+		}
+	}
+	if !strings.HasPrefix(r.toolchain, "go1.") || len(strings.Fields(r.toolchain)) < 2 {
+		t.Errorf("the toolchain is %q", r.toolchain)
+	}
+}
+
+// Two at once build once: the second waits, and says so.
+func TestTwoAtOnce(t *testing.T) {
+	b := tiny(t, "hello")
+	var mutex sync.Mutex
+	told := map[string]int{}
+	b.Tell = func(line string) {
+		mutex.Lock()
+		defer mutex.Unlock()
+		told[strings.Fields(line)[0]]++
+	}
+	var all sync.WaitGroup
+	for range 3 {
+		all.Go(func() {
+			if path, err := b.Path(t.Context(), "hey"); err != nil || !isThere(path) {
+				t.Errorf("%s, %v", path, err)
+			}
+		})
+	}
+	all.Wait()
+	if told["building"] != 1 {
+		t.Errorf("told %v", told)
+	}
+}
+
+// What a killed build left is no program, and does not stop the next.
+func TestAfterAKill(t *testing.T) {
+	b := tiny(t, "whole")
+	r, err := b.recipe(t.Context(), "hey")
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, filepath.Join(r.dir+".part", "out", "hey"), "half")
+	write(t, filepath.Join(r.dir+".part", "go.mod"), "nonsense")
+	write(t, r.dir+".lock", "")
+	if path, ok := b.Find(t.Context(), "hey"); ok {
+		t.Errorf("half a program is found: %s", path)
+	}
+	path, err := b.Path(t.Context(), "hey")
+	if err != nil || said(t, path) != "whole" {
+		t.Errorf("%s, %v", path, err)
+	}
+	if _, err := os.Stat(r.dir + ".part"); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("its folder stays: %v", err)
+	}
+}
+
+// A lock that another holds is waited for until the caller has had enough.
+func TestWaitAndCancel(t *testing.T) {
+	b := tiny(t, "hello")
+	r, err := b.recipe(t.Context(), "hey")
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, r.dir+".lock", "")
+	held, err := b.lock(t.Context(), r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer held.Close()
+	var told []string
+	b.Tell = func(line string) { told = append(told, line) }
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if _, err := b.Path(ctx, "hey"); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("got %v", err)
+	}
+	if want := []string{"waiting for hey v0.1.4, which another process builds"}; !slices.Equal(told, want) {
+		t.Errorf("told %q", told)
+	}
+}
+
+func TestErrors(t *testing.T) {
+	absent := t.TempDir()
+	for _, c := range []struct{ name, version, more, sum, proxy, message, hint string }{
+		{"no network", "v0.1.4", "", "github.com/rakyll/hey v0.1.4 h1:x=\ngithub.com/rakyll/hey v0.1.4/go.mod h1:x=\n", "off",
+			"build hey: its modules cannot be fetched: ", "connect this host to a network once"},
+		{"no sums", "v0.1.4", "", "", "off", "build hey: its modules are not those that are pinned: ", "nothing of it was used"},
+		{"a module that is gone", "v0.1.4", "replace github.com/rakyll/hey => " + absent, "", "off", "build hey: ", ""},
+	} {
+		t.Setenv("GOPROXY", c.proxy)
+		b := Builder{Dir: filepath.Join(t.TempDir(), "programs"), pins: pinOf(c.version, c.more, c.sum)}
+		path, err := b.Path(t.Context(), "hey")
+		failed, ok := errors.AsType[*Error](err)
+		if !ok || !strings.HasPrefix(err.Error(), c.message) || !strings.Contains(failed.Hint, c.hint) || strings.Contains(err.Error(), "\n") {
+			t.Errorf("%s: %s, %v", c.name, path, err)
+		}
+		if left, err := filepath.Glob(filepath.Join(b.Dir, "*")); err != nil || len(left) != 1 || filepath.Ext(left[0]) != ".lock" {
+			t.Errorf("%s: left %v, %v", c.name, left, err)
+		}
+	}
+	b := tiny(t, "hello")
+	if _, err := b.Path(t.Context(), "heyo"); !errors.Is(err, ErrUnknown) {
+		t.Errorf("an unknown program: %v", err)
+	}
+	t.Setenv("PATH", t.TempDir())
+	if _, err := b.Path(t.Context(), "hey"); !errors.Is(err, ErrNoGo) {
+		t.Errorf("without Go: %v", err)
+	}
+}
+
+// A build of source that does not compile says where, and one that is ended
+// leaves nothing.
+func TestBuildsThatEnd(t *testing.T) {
+	module := t.TempDir()
+	write(t, filepath.Join(module, "go.mod"), "module github.com/rakyll/hey\n\ngo 1.26.0\n")
+	write(t, filepath.Join(module, "main.go"), "package main\n\nfunc main() { nonsense() }\n")
+	b := Builder{Dir: filepath.Join(t.TempDir(), "programs"), pins: pinOf("v0.1.4", "replace github.com/rakyll/hey => "+module, "")}
+	if _, err := b.Path(t.Context(), "hey"); err == nil || !strings.HasSuffix(err.Error(), "main.go:3:15: undefined: nonsense") {
+		t.Errorf("got %v", err)
+	}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := b.Path(ended, "hey"); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
+}

@@ -1,0 +1,111 @@
+package adapter
+
+import (
+	"fmt"
+	"io"
+	"io/fs"
+	"math"
+	"strconv"
+	"time"
+
+	"skerry.dev/skerry/lab/experiment"
+	"skerry.dev/skerry/lab/load"
+	"skerry.dev/skerry/lab/sample"
+)
+
+// hey is a generator in Go, on net/http. Its rate is a limit for each worker: a
+// worker that waits for an answer past its next turn loses that turn, and the load
+// takes longer.
+//
+// A row: ScheduledNs is when the request began, exact to 0.1 ms as all of hey's
+// times are, counted from when hey was started. SentNs comes after the dial.
+// Thread is 0. Index is 1 for a request that dialled, or did so for 0.05 ms at
+// least, and 2 for all others, whose Connection is 0. Warm-up are the requests
+// that began first, of all workers together.
+//
+// hey leaves out what failed: that is as many rows as are missing, with the error
+// "error", no times, and never among the warm-up.
+type hey struct{}
+
+const (
+	heyRows = "hey.csv"
+	// heyRowsMax is where hey stops to keep requests.
+	heyRowsMax = 1_000_000
+)
+
+func (hey) abilities() abilities {
+	return abilities{warmup: true, fresh: true, open: true, timeout: time.Second, requestsMax: heyRowsMax}
+}
+
+// heyRequests are a multiple of the workers: hey leaves out what is over.
+func heyRequests(c experiment.Cell) int {
+	return (requests(c) + c.Threads - 1) / c.Threads * c.Threads
+}
+
+func (hey) plan(j Job, m load.Message) (Invocation, error) {
+	c := j.Cell
+	args := []string{
+		"-n", strconv.Itoa(heyRequests(c)), "-c", strconv.Itoa(c.Threads), "-t", seconds(c.Timeout.Std()),
+		"-m", m.Method, "-disable-compression", "-disable-redirects", "-o", "csv",
+	}
+	if c.Rate > 0 {
+		args = append(args, "-q", strconv.FormatFloat(float64(c.Rate)/float64(c.Threads), 'g', -1, 64))
+	}
+	if c.Connection == experiment.ConnectionNew {
+		args = append(args, "-disable-keepalive")
+	}
+	if len(m.Body) > 0 {
+		args = append(args, "-D", bodyFile, "-T", load.ContentType)
+	}
+	return Invocation{Args: append(args, j.url(m)), Stdout: heyRows}, nil
+}
+
+func (hey) read(j Job, folder fs.FS, began Moment) (Result, error) {
+	kept := j.Cell.Connection == experiment.ConnectionKept
+	rows, err := readFile(folder, heyRows, func(r io.Reader) ([]sample.Request, error) { return readHey(r, began, kept) })
+	if err != nil {
+		return Result{}, err
+	}
+	want := heyRequests(j.Cell)
+	if len(rows) > want {
+		return Result{}, &OutputError{experiment.ToolHey, 0, fmt.Sprintf("%d rows of %d requests", len(rows), want)}
+	}
+	warm(rows, j.Cell.Threads*j.Cell.Warmup)
+	for len(rows) < want {
+		rows = append(rows, sample.Request{Index: 2, ScheduledNs: began.MonoNs, Error: errorOther})
+	}
+	return Result{Requests: rows}, nil
+}
+
+// readHey reads what hey -o csv prints.
+func readHey(r io.Reader, began Moment, kept bool) ([]sample.Request, error) {
+	t, err := openTable(experiment.ToolHey, r, ',', "response-time", "DNS+dialup", "Response-read", "status-code", "offset")
+	if err != nil {
+		return nil, err
+	}
+	var rows []sample.Request
+	dials := int32(0)
+	for {
+		more, err := t.next()
+		if err != nil {
+			return nil, err
+		}
+		if !more {
+			inOrder(rows)
+			return rows, nil
+		}
+		begin := began.MonoNs + t.length("offset", time.Second)
+		dial, end := t.length("DNS+dialup", time.Second), begin+t.length("response-time", time.Second)
+		row := sample.Request{
+			Index: 2, ScheduledNs: begin, SentNs: begin + dial, LastByteNs: end,
+			FirstByteNs: max(begin, end-t.length("Response-read", time.Second)),
+			Status:      int32(t.whole("status-code", math.MaxInt16)),
+		}
+		row.Error = statusError(row.Status)
+		if dial > 0 || !kept {
+			dials++
+			row.Connection, row.Index = dials, 1
+		}
+		rows = append(rows, row)
+	}
+}

@@ -1,0 +1,302 @@
+package capture_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"os"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gopacket/gopacket"
+	"github.com/gopacket/gopacket/pcapgo"
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+
+	"skerry.dev/skerry/lab/capture"
+)
+
+// world is a network namespace of the test's own, in which lo is up.
+type world struct{ net *os.File }
+
+func newWorld(t *testing.T) world {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("needs root: a network namespace is made")
+	}
+	var w world
+	err := onThread(func() (err error) {
+		if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
+			return err
+		}
+		if w.net, err = os.Open("/proc/thread-self/ns/net"); err != nil {
+			return err
+		}
+		return netlink.LinkSetUp(&netlink.Device{LinkAttrs: netlink.LinkAttrs{Index: 1}})
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = w.net.Close() })
+	return w
+}
+
+// onThread runs f on a thread that ends afterwards.
+func onThread(f func() error) error {
+	done := make(chan error)
+	go func() {
+		runtime.LockOSThread()
+		done <- f()
+	}()
+	return <-done
+}
+
+func (w world) within(f func() error) error {
+	return onThread(func() error {
+		if err := unix.Setns(int(w.net.Fd()), unix.CLONE_NEWNET); err != nil {
+			return err
+		}
+		return f()
+	})
+}
+
+// both are the two sides of lo.
+func (w world) both() []capture.Point {
+	return []capture.Point{
+		{Name: "out", Within: w.within, Device: "lo", Outgoing: true},
+		{Name: "in", Within: w.within, Device: "lo"},
+	}
+}
+
+// send sends n numbered datagrams of a size to an address.
+func (w world) send(t *testing.T, to string, n, size int) {
+	t.Helper()
+	err := w.within(func() error {
+		// Without it ICMP would answer.
+		listener, err := net.ListenPacket("udp4", ":9")
+		if err != nil {
+			return err
+		}
+		defer listener.Close()
+		conn, err := net.Dial("udp4", to+":9")
+		if err != nil {
+			return err
+		}
+		defer conn.Close()
+		for i := range n {
+			payload := binary.BigEndian.AppendUint32(nil, uint32(i))
+			if _, err := conn.Write(append(payload, make([]byte, size-len(payload))...)); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func open(t *testing.T, points []capture.Point, o capture.Options) *capture.Capture {
+	t.Helper()
+	c, err := capture.Open(points, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+// ended is a context for a capture that writes what there is by now.
+func ended(t *testing.T) context.Context {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	return ctx
+}
+
+type packet struct {
+	at string
+	gopacket.CaptureInfo
+	data []byte
+}
+
+func read(t *testing.T, file io.Reader) (all []packet) {
+	t.Helper()
+	r, err := pcapgo.NewNgReader(file, pcapgo.DefaultNgReaderOptions)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for {
+		data, info, err := r.ReadPacketData()
+		if errors.Is(err, io.EOF) {
+			return all
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		described, err := r.Interface(info.InterfaceIndex)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, packet{described.Name, info, data})
+	}
+}
+
+const destinationAt, payloadAt = 14 + 16, 14 + 20 + 8
+
+func TestPacketsOfSeveralPointsInOrderOfTime(t *testing.T) {
+	w := newWorld(t)
+	c := open(t, w.both(), capture.Options{Application: "test"})
+	before := time.Now()
+	const sent = 1000
+	w.send(t, "127.0.0.1", sent, 100)
+	after := time.Now()
+	var file bytes.Buffer
+	totals, err := c.Record(ended(t), &file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	last := before
+	next := map[string]uint32{}
+	for i, p := range read(t, &file) {
+		if p.Timestamp.Before(last) || p.Timestamp.After(after) {
+			t.Fatalf("packet %d of %s does not stand between %s and %s", i, p.Timestamp, last, after)
+		}
+		last = p.Timestamp
+		number := binary.BigEndian.Uint32(p.data[payloadAt:])
+		if number != next[p.at] {
+			t.Fatalf("at %s %d follows after %d", p.at, number, next[p.at]-1)
+		}
+		next[p.at]++
+		if next["in"] > next["out"] {
+			t.Fatalf("%d comes in before it goes out", number)
+		}
+	}
+	if next["out"] != sent || next["in"] != sent {
+		t.Errorf("the file has %v packets, sent were %d", next, sent)
+	}
+	if len(totals) != 2 || totals[0].Name != "out" || totals[0].Packets != sent || totals[0].Dropped != 0 {
+		t.Errorf("counted %+v", totals)
+	}
+}
+
+func TestPacketsBetweenTwoNetworks(t *testing.T) {
+	w := newWorld(t)
+	point := w.both()[0]
+	point.Source, point.Destination = netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("127.2.0.0/16")
+	backward := point
+	backward.Name, backward.Source, backward.Destination = "back", point.Destination, point.Source
+	c := open(t, []capture.Point{point, backward}, capture.Options{})
+	for _, to := range []string{"127.1.255.255", "127.2.0.1", "127.2.255.254", "127.3.0.1"} {
+		w.send(t, to, 1, 100)
+	}
+	var file bytes.Buffer
+	if _, err := c.Record(ended(t), &file); err != nil {
+		t.Fatal(err)
+	}
+	var found []string
+	for _, p := range read(t, &file) {
+		found = append(found, fmt.Sprint(p.at, " ", net.IP(p.data[destinationAt:destinationAt+4])))
+	}
+	if got := strings.Join(found, ", "); got != "out 127.2.0.1, out 127.2.255.254" {
+		t.Errorf("captured %s", got)
+	}
+}
+
+func TestKeepsTheBeginningOfPackets(t *testing.T) {
+	w := newWorld(t)
+	const keep, size = 60, 40_000
+	c := open(t, w.both()[:1], capture.Options{Keep: keep})
+	w.send(t, "127.0.0.1", 1, size)
+	var file bytes.Buffer
+	if _, err := c.Record(ended(t), &file); err != nil {
+		t.Fatal(err)
+	}
+	p := read(t, &file)[0]
+	if p.CaptureLength != keep || p.Length != payloadAt+size {
+		t.Errorf("of %d bytes, which the file calls %d, %d are kept", payloadAt+size, p.Length, p.CaptureLength)
+	}
+}
+
+// What comes while nobody reads is dropped beyond a bound, and counted.
+func TestCountsWhatIsDropped(t *testing.T) {
+	w := newWorld(t)
+	c := open(t, w.both()[:1], capture.Options{Keep: 64})
+	const sent = 3000
+	w.send(t, "127.0.0.1", sent, 60_000)
+	totals, err := c.Record(ended(t), io.Discard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := totals[0]
+	if got.Packets == 0 || got.Dropped == 0 || got.Packets+got.Dropped != sent {
+		t.Errorf("of %d packets %d were written and %d dropped", sent, got.Packets, got.Dropped)
+	}
+}
+
+// An interface that is down for a while is no end of the capture.
+func TestInterfaceGoesDownAndUp(t *testing.T) {
+	w := newWorld(t)
+	c := open(t, w.both()[:1], capture.Options{})
+	w.send(t, "127.0.0.1", 1, 100)
+	err := w.within(func() error {
+		lo := &netlink.Device{LinkAttrs: netlink.LinkAttrs{Index: 1}}
+		return errors.Join(netlink.LinkSetDown(lo), netlink.LinkSetUp(lo))
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.send(t, "127.0.0.1", 1, 100)
+	var file bytes.Buffer
+	if _, err := c.Record(ended(t), &file); err != nil {
+		t.Fatal(err)
+	}
+	if found := len(read(t, &file)); found != 2 {
+		t.Errorf("%d packets, want the one before and the one after", found)
+	}
+}
+
+func TestFullDiskIsOneError(t *testing.T) {
+	w := newWorld(t)
+	c := open(t, w.both(), capture.Options{})
+	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer full.Close()
+	if _, err := c.Record(t.Context(), full); !errors.Is(err, unix.ENOSPC) || strings.Contains(err.Error(), "\n") {
+		t.Errorf("got %v", err)
+	}
+}
+
+var errDead = errors.New("what was captured has ended")
+
+func TestEndsWithWhatIsCaptured(t *testing.T) {
+	w := newWorld(t)
+	c := open(t, w.both(), capture.Options{Alive: func() error { return errDead }})
+	w.send(t, "127.0.0.1", 1, 100)
+	var file bytes.Buffer
+	totals, err := c.Record(t.Context(), &file)
+	if !errors.Is(err, errDead) || len(totals) != 2 || totals[0].Packets == 0 {
+		t.Errorf("got %+v, %v", totals, err)
+	}
+	if len(read(t, &file)) == 0 {
+		t.Error("the file has no packet")
+	}
+}
+
+func TestNoSuchInterface(t *testing.T) {
+	w := newWorld(t)
+	points := w.both()
+	points[1].Device = "eth7"
+	_, err := capture.Open(points, capture.Options{})
+	if err == nil || !strings.Contains(err.Error(), "capture at in: ") {
+		t.Errorf("got %v", err)
+	}
+}

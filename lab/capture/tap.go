@@ -1,0 +1,193 @@
+package capture
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"time"
+
+	"github.com/gopacket/gopacket"
+	"golang.org/x/net/bpf"
+	"golang.org/x/sys/unix"
+)
+
+const (
+	// packetMax is as large as a packet can get, super-packets too, in bytes.
+	packetMax = 1 << 18
+	// waitingMax bounds the memory of packets that wait in the kernel at one point,
+	// in bytes; the kernel takes twice the number and counts its own overhead.
+	waitingMax = 32 << 20
+	// stampsBegin is what the kernel needs, at most, until it stamps all packets.
+	stampsBegin = 10 * time.Millisecond
+)
+
+// tap is the socket at a point, and the oldest packet from it.
+type tap struct {
+	Point
+	fd     int
+	buffer []byte
+	// full says that head and the buffer hold a packet.
+	full    bool
+	head    gopacket.CaptureInfo
+	written uint64
+}
+
+// open makes a packet socket that hears nothing but what is asked for: it is bound
+// to the interface after its filter is in place.
+func open(p Point, keep int) (*tap, error) {
+	if keep <= 0 {
+		keep = packetMax
+	}
+	filter, err := p.filter()
+	if err != nil {
+		return nil, err
+	}
+	t := &tap{Point: p, fd: -1, buffer: make([]byte, min(keep, packetMax))}
+	err = p.Within(func() error {
+		device, err := net.InterfaceByName(p.Device)
+		if err != nil {
+			return err
+		}
+		const nothingYet = 0
+		t.fd, err = unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, nothingYet)
+		if err != nil {
+			return fmt.Errorf("open packet socket: %w", err)
+		}
+		program := unix.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]}
+		err = errors.Join(
+			unix.SetsockoptSockFprog(t.fd, unix.SOL_SOCKET, unix.SO_ATTACH_FILTER, &program),
+			unix.SetsockoptInt(t.fd, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, waitingMax),
+			unix.SetsockoptInt(t.fd, unix.SOL_SOCKET, unix.SO_TIMESTAMPNS, 1),
+		)
+		if err != nil {
+			return fmt.Errorf("set up packet socket: %w", err)
+		}
+		time.Sleep(stampsBegin)
+		all := binary.NativeEndian.Uint16(binary.BigEndian.AppendUint16(nil, unix.ETH_P_ALL))
+		return unix.Bind(t.fd, &unix.SockaddrLinklayer{Protocol: all, Ifindex: device.Index})
+	})
+	if err != nil {
+		return nil, errors.Join(err, t.close())
+	}
+	return t, nil
+}
+
+// filter is a classic BPF program over an Ethernet frame.
+func (p Point) filter() ([]unix.SockFilter, error) {
+	const (
+		etherTypeAt, sourceAt, destinationAt = 12, 26, 30
+		outgoing                             = unix.PACKET_OUTGOING
+		// refuse stands for the distance to the last instruction, which is known
+		// when all are there.
+		refuse = 0xff
+	)
+	wrongWay := bpf.JumpNotEqual
+	if !p.Outgoing {
+		wrongWay = bpf.JumpEqual
+	}
+	program := []bpf.Instruction{
+		bpf.LoadExtension{Num: bpf.ExtType}, bpf.JumpIf{Cond: wrongWay, Val: outgoing, SkipTrue: refuse},
+	}
+	if p.Source.IsValid() {
+		program = append(program,
+			bpf.LoadAbsolute{Off: etherTypeAt, Size: 2}, bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: unix.ETH_P_IP, SkipTrue: refuse})
+		program = append(program, inNetwork(sourceAt, p.Source, refuse)...)
+		program = append(program, inNetwork(destinationAt, p.Destination, refuse)...)
+	}
+	program = append(program, bpf.RetConstant{Val: packetMax}, bpf.RetConstant{Val: 0})
+	for i, instruction := range program {
+		if jump, ok := instruction.(bpf.JumpIf); ok {
+			jump.SkipTrue = uint8(len(program) - 1 - i - 1)
+			program[i] = jump
+		}
+	}
+	raw, err := bpf.Assemble(program)
+	if err != nil {
+		return nil, fmt.Errorf("assemble filter: %w", err)
+	}
+	filter := make([]unix.SockFilter, len(raw))
+	for i, r := range raw {
+		filter[i] = unix.SockFilter{Code: r.Op, Jt: r.Jt, Jf: r.Jf, K: r.K}
+	}
+	return filter, nil
+}
+
+// inNetwork goes on where the IPv4 address at an offset is of a network.
+func inNetwork(at uint32, network netip.Prefix, refuse uint8) []bpf.Instruction {
+	mask := net.CIDRMask(network.Bits(), network.Addr().BitLen())
+	return []bpf.Instruction{
+		bpf.LoadAbsolute{Off: at, Size: 4},
+		bpf.ALUOpConstant{Op: bpf.ALUOpAnd, Val: binary.BigEndian.Uint32(mask)},
+		bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: binary.BigEndian.Uint32(network.Masked().Addr().AsSlice()), SkipTrue: refuse},
+	}
+}
+
+// fill reads the next packet, if there is one and none is held.
+func (t *tap) fill() error {
+	var control [64]byte
+	for !t.full {
+		// MSG_TRUNC has the kernel tell the length of the whole packet.
+		n, m, _, _, err := unix.Recvmsg(t.fd, t.buffer, control[:], unix.MSG_DONTWAIT|unix.MSG_TRUNC)
+		switch {
+		case errors.Is(err, unix.EAGAIN):
+			return nil
+		case errors.Is(err, unix.EINTR):
+			continue
+		case errors.Is(err, unix.ENETDOWN):
+			continue // the interface is down; the kernel says so once
+		case err != nil:
+			return fmt.Errorf("capture at %s: %w", t.Name, err)
+		}
+		stamp, err := timestamp(control[:m])
+		if err != nil {
+			return fmt.Errorf("capture at %s: %w", t.Name, err)
+		}
+		t.full = true
+		t.head = gopacket.CaptureInfo{Timestamp: stamp, CaptureLength: min(n, len(t.buffer)), Length: n}
+	}
+	return nil
+}
+
+var errNoTimestamp = errors.New("the kernel gave no time stamp")
+
+// timestamp reads the time that the kernel saw a packet at, by its wall clock.
+func timestamp(control []byte) (time.Time, error) {
+	messages, err := unix.ParseSocketControlMessage(control)
+	if err != nil {
+		return time.Time{}, err
+	}
+	const seconds, size = 8, 16
+	for _, m := range messages {
+		if m.Header.Level == unix.SOL_SOCKET && m.Header.Type == unix.SO_TIMESTAMPNS && len(m.Data) >= size {
+			return time.Unix(int64(binary.NativeEndian.Uint64(m.Data)), int64(binary.NativeEndian.Uint64(m.Data[seconds:]))), nil
+		}
+	}
+	return time.Time{}, errNoTimestamp
+}
+
+// take gives the packet away that is held; its bytes are valid until fill.
+func (t *tap) take() (gopacket.CaptureInfo, []byte) {
+	t.full = false
+	t.written++
+	return t.head, t.buffer[:t.head.CaptureLength]
+}
+
+// dropped is how many packets did not fit into waitingMax since it was last asked.
+func (t *tap) dropped() (uint64, error) {
+	s, err := unix.GetsockoptTpacketStats(t.fd, unix.SOL_PACKET, unix.PACKET_STATISTICS)
+	if err != nil {
+		return 0, fmt.Errorf("count drops at %s: %w", t.Name, err)
+	}
+	return uint64(s.Drops), nil
+}
+
+func (t *tap) close() error {
+	if t.fd < 0 {
+		return nil
+	}
+	err := unix.Close(t.fd)
+	t.fd = -1
+	return err
+}

@@ -1,0 +1,95 @@
+package experiment
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"skerry.dev/skerry/internal/quantity"
+	"skerry.dev/skerry/lab/impair"
+)
+
+// Event changes a link while the load runs. What it does not say of the link,
+// the link does not do from then on.
+type Event struct {
+	// At is when, from the beginning of the load.
+	At quantity.Duration `yaml:"at" json:"at"`
+	// Down loses all packets, in place of an impairment.
+	Down bool `yaml:"down,omitempty" json:"down,omitempty"`
+
+	Link `yaml:",inline"`
+}
+
+// changed is the link as the event leaves it.
+func (e Event) changed() Link {
+	l := e.Link
+	if e.Down {
+		l.Impairment, l.Then = impair.Impairment{Loss: 1}, nil
+	}
+	return l
+}
+
+// Phase is a part of the load in which links stay as they are.
+type Phase struct {
+	// At is when it begins, from the beginning of the load.
+	At time.Duration
+	// Directions are those of the scenario, in the same order.
+	Directions []Direction
+}
+
+// Phases are the times of the scenario between events: at least one, from 0.
+func (s Scenario) Phases() []Phase {
+	phases := []Phase{{Directions: s.Directions()}}
+	events := slices.Clone(s.Timeline)
+	slices.SortStableFunc(events, func(a, b Event) int { return int(a.At - b.At) })
+	for _, e := range events {
+		last := &phases[len(phases)-1]
+		if at := e.At.Std(); at > last.At {
+			phases = append(phases, Phase{At: at, Directions: slices.Clone(last.Directions)})
+			last = &phases[len(phases)-1]
+		}
+		for _, changed := range (Scenario{Unit: s.Unit, Links: []Link{e.changed()}}).Directions() {
+			i := slices.IndexFunc(last.Directions, func(d Direction) bool { return d.Name() == changed.Name() })
+			last.Directions[i] = changed
+		}
+	}
+	return phases
+}
+
+// timeline checks the events of a scenario whose links have been checked.
+func (c *checker) timeline(path string, s Scenario) {
+	refs := c.e.Topology.Refs()
+	var known []string
+	for _, d := range s.Directions() {
+		known = append(known, d.Name())
+	}
+	first := map[string]string{} // the path of the event that changes a direction at a time
+	for i, e := range s.Timeline {
+		at := fmt.Sprintf("%s.timeline[%d]", path, i)
+		var wrong *impair.Error
+		switch err := e.Check(); {
+		case errors.As(err, &wrong):
+			c.add(at+"."+wrong.Field, wrong.Hint, "%s", wrong.Message)
+		case e.Down && (!e.IsZero() || len(e.Then) > 0):
+			c.add(at, "write down: true, or an impairment", "a link that is down does nothing else")
+		}
+		within(c, at+".at", []quantity.Duration{e.At}, 0, timeMax)
+		if !c.shape(at, e.Link) || !c.ends(at, e.changed(), refs) {
+			continue
+		}
+		for _, d := range (Scenario{Links: []Link{e.Link}}).Directions() {
+			key := fmt.Sprint(d.Name(), " ", e.At)
+			other, twice := first[key]
+			first[key] = at
+			switch {
+			case !slices.Contains(known, d.Name()):
+				c.add(at, "name it under links as well; there it may do nothing", "the scenario has no link %.80q to change", d.Name())
+			case twice:
+				line, _ := c.e.document.At(other)
+				c.add(at, fmt.Sprintf("the other stands on line %d; keep one of the two", line),
+					"the direction %.80q changes twice at %s", d.Name(), e.At)
+			}
+		}
+	}
+}

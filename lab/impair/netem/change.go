@@ -1,0 +1,75 @@
+package netem
+
+import (
+	"fmt"
+
+	"golang.org/x/sys/unix"
+
+	"skerry.dev/skerry/lab/impair"
+)
+
+// Change puts exactly these directions into force, and those of a name that is
+// there count on. Where each keeps the kinds of its qdiscs, these are changed in
+// place and lose nothing; else all are made anew, as by Set. It tells the counters
+// of what was in force until then, but for the packets of the moment: the kernel
+// does not stop for it.
+func (b *Backend) Change(directions []impair.Direction) (map[string]impair.Counters, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	ended, err := b.countersLocked()
+	if err != nil {
+		return nil, err
+	}
+	trees, err := plan(directions)
+	if err != nil {
+		return nil, err
+	}
+	if b.sameShapeLocked(trees) {
+		return ended, b.alterLocked(trees)
+	}
+	if err := b.setLocked(directions); err != nil {
+		return nil, err
+	}
+	b.past = ended
+	return ended, nil
+}
+
+// sameShapeLocked reports that the trees differ from those in force by no more
+// than the options of their qdiscs.
+func (b *Backend) sameShapeLocked(trees []tree) bool {
+	if len(trees) != len(b.places) {
+		return false
+	}
+	for i, t := range trees {
+		if t.shape() != b.places[i].shape() {
+			return false
+		}
+	}
+	return true
+}
+
+// shape names the classes of a tree and the kinds of their qdiscs.
+func (t tree) shape() string {
+	text := t.out
+	for _, c := range t.classes {
+		text += fmt.Sprintf(" %s %+v:", c.Name, c.Match)
+		for _, s := range c.steps {
+			text += fmt.Sprintf(" %x %t", s.handle, s.splitter)
+		}
+	}
+	return text
+}
+
+// alterLocked gives the qdiscs in force other options, those at the root none.
+func (b *Backend) alterLocked(trees []tree) error {
+	for i, t := range trees {
+		p := &b.places[i]
+		for _, q := range t.qdiscs(p.link.Attrs().MTU)[1:] {
+			if err := request(unix.RTM_NEWQDISC, 0, p.link, q); err != nil {
+				return fmt.Errorf("change %s qdisc at interface %s: %w", q.kind, p.out, err)
+			}
+		}
+		p.tree = t
+	}
+	return nil
+}

@@ -1,0 +1,109 @@
+package trace
+
+import (
+	"math"
+	"time"
+)
+
+// Player says when packets leave a link that does what a trace did. Times are
+// nanoseconds on any clock; packets are given in the order in which they arrive.
+type Player struct {
+	trace *Trace
+	// began is when the round under way began, at the place in it.
+	began int64
+	place int
+	// free is when the packet before has left; left are the bytes that the
+	// delivery at the place still lets go.
+	free int64
+	left int
+	// queue holds what has arrived and not left.
+	queue []leaving
+	held  int64
+}
+
+type leaving struct {
+	at    int64
+	bytes int
+}
+
+// NewPlayer begins a trace at a time.
+func NewPlayer(t *Trace, began int64) *Player {
+	return &Player{trace: t, began: began, left: DeliveryBytes}
+}
+
+// Send has a packet of some bytes leave that arrives at a time: when its last
+// byte has gone, and the delay that it meets from then on. A queue bound in
+// bytes that would be exceeded makes it false: the packet is dropped.
+func (p *Player) Send(arrival int64, bytes int, queue int64) (left int64, delay time.Duration, ok bool) {
+	for len(p.queue) > 0 && p.queue[0].at <= arrival {
+		p.held -= int64(p.queue[0].bytes)
+		p.queue = p.queue[1:]
+	}
+	if p.held > 0 && p.held+int64(bytes) > queue {
+		return 0, 0, false
+	}
+	if len(p.trace.Deliveries) > 0 {
+		left = p.deliver(arrival, bytes)
+	} else {
+		left, delay = p.serialise(arrival, bytes)
+	}
+	p.free = left
+	p.held += int64(bytes)
+	p.queue = append(p.queue, leaving{left, bytes})
+	return left, delay, true
+}
+
+// deliver takes the opportunities from the arrival on; the rest of the one that
+// served the packet before is still there at its moment.
+func (p *Player) deliver(arrival int64, bytes int) int64 {
+	for p.moment() < arrival {
+		p.next()
+	}
+	for bytes > p.left {
+		bytes -= p.left
+		p.next()
+	}
+	p.left -= bytes
+	return p.moment()
+}
+
+// moment of the delivery at the place.
+func (p *Player) moment() int64 { return p.began + int64(p.trace.Deliveries[p.place]) }
+
+// next goes to the delivery that follows.
+func (p *Player) next() {
+	p.left = DeliveryBytes
+	p.place++
+	if p.place == len(p.trace.Deliveries) {
+		p.place = 0
+		p.began += int64(p.trace.Span)
+	}
+}
+
+// serialise sends the bits at the rates that hold meanwhile.
+func (p *Player) serialise(arrival int64, bytes int) (int64, time.Duration) {
+	now := max(arrival, p.free)
+	bits := float64(bytes) * 8
+	for {
+		end := p.began + int64(p.trace.ends(p.place))
+		if now >= end {
+			p.step()
+			continue
+		}
+		s := p.trace.Steps[p.place]
+		if takes := bits / s.Rate * 1e9; takes <= float64(end-now) { // a rate of 0 takes for ever
+			return now + int64(math.Ceil(takes)), s.Delay
+		}
+		bits -= s.Rate * float64(end-now) / 1e9
+		now = end
+	}
+}
+
+// step goes to the step that follows.
+func (p *Player) step() {
+	p.place++
+	if p.place == len(p.trace.Steps) {
+		p.place = 0
+		p.began += int64(p.trace.Span)
+	}
+}

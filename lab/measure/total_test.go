@@ -1,0 +1,62 @@
+package measure_test
+
+import (
+	"math/rand/v2"
+	"reflect"
+	"testing"
+	"time"
+
+	"skerry.dev/skerry/lab/measure"
+	"skerry.dev/skerry/lab/sample"
+)
+
+// Totals are put together without an interval: nobody knows what they are made of.
+func TestTotals(t *testing.T) {
+	const ms = int64(time.Millisecond)
+	p := measure.Totals([]sample.Summary{
+		{Requests: 100, MeanNs: 10 * ms, P50Ns: 9 * ms, P90Ns: 20 * ms, P99Ns: 30 * ms, MaxNs: 31 * ms},
+		{Requests: 100, Errors: 100, Classes: map[string]int64{"status": 98, "read": 2}},
+		{Requests: 310, Errors: 10, Classes: map[string]int64{"read": 10}, MeanNs: 14 * ms, P50Ns: 13 * ms, P90Ns: 24 * ms, P99Ns: 34 * ms, MaxNs: 90 * ms},
+		{Requests: 100, MeanNs: 10 * ms, P50Ns: 10 * ms, P90Ns: 20 * ms, P99Ns: 30 * ms, MaxNs: 31 * ms},
+	})
+	want := measure.Summary{
+		Requests: 610, Errors: 110, ErrorClasses: []measure.ErrorClass{{Name: "status", Count: 98}, {Name: "read", Count: 12}}, N: 500,
+		Times: measure.Times{
+			Median: 10 * time.Millisecond, P90: 20 * time.Millisecond, P99: 30 * time.Millisecond,
+			Mean: 12400 * time.Microsecond, Max: 90 * time.Millisecond,
+		},
+	}
+	if !reflect.DeepEqual(p.Summary, want) {
+		t.Errorf("got  %+v\nwant %+v", p.Summary, want)
+	}
+	if len(p.Each) != 4 || p.Each[0].N != 100 || p.Each[1].N != 0 || p.Each[2].Times.Median != 13*time.Millisecond {
+		t.Errorf("each %+v", p.Each)
+	}
+	if e := p.Values.Median(rand.New(rand.NewPCG(1, 1))); e.N != 0 || p.First.Len() != 0 || len(p.Rates) != 0 {
+		t.Errorf("something to resample: %+v, %v", e, p.Rates)
+	}
+	if p := measure.Totals(nil); p.Summary.Requests != 0 || p.Summary.N != 0 {
+		t.Errorf("nothing amounts to %+v", p.Summary)
+	}
+}
+
+// The rate is the tool's where it does not say when a request began.
+func TestOver(t *testing.T) {
+	var rows []sample.Request
+	for i := range int32(10) {
+		q := sample.Request{Index: i + 1, ScheduledNs: 1e9, LastByteNs: 1e9 + 10e6, Warmup: i == 0}
+		if i == 9 {
+			q.Error = "timeout"
+		}
+		rows = append(rows, q)
+	}
+	g := measure.Gather(rows)
+	g.Over(2 * time.Second)
+	if got := measure.Pool([]*measure.Gathered{g}).Rates; len(got) != 1 || got[0] != 4 {
+		t.Errorf("8 answers in 2 s: %v a second", got)
+	}
+	g.Over(0)
+	if got := measure.Pool([]*measure.Gathered{g}).Rates; got[0] != 0 {
+		t.Errorf("in no time: %v a second", got)
+	}
+}

@@ -1,0 +1,90 @@
+package run
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"skerry.dev/skerry/lab/experiment"
+	"skerry.dev/skerry/lab/sample"
+)
+
+// Imported are samples that were taken elsewhere.
+type Imported struct {
+	// Scenario and System under which they are shown and compared.
+	Scenario, System string
+	// Tool that took them.
+	Tool string
+	// Workloads by name, each with the requests of its repetitions. Times are of one
+	// clock for each repetition.
+	Workloads map[string][][]sample.Request
+	// Began is when the first of them did.
+	Began time.Time
+	// Version of Skerry and its command line.
+	Version string
+	Command []string
+}
+
+// Import makes a run directory of samples, so that all that reads one reads them:
+// a cell for each workload. What an experiment would have said of topology and
+// links is not known, and missing. The error is ErrDirExists, or of the disk.
+func Import(dir string, i Imported) (err error) {
+	store, err := create(dir)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, store.removeEmpty()) }()
+	e := i.experiment()
+	for _, cell := range e.Cells() {
+		for n, rows := range i.Workloads[cell.Workload] {
+			if err := store.take(Turn{Cell: cell, Repetition: n + 1}, rows, i.Began); err != nil {
+				return err
+			}
+		}
+	}
+	return store.writeRecord(Record{
+		Experiment: e, Began: i.Began, Ended: i.Began, Command: i.Command, Machine: Machine{Version: i.Version},
+	})
+}
+
+// take keeps the samples of one repetition.
+func (s store) take(turn Turn, rows []sample.Request, began time.Time) error {
+	partial, err := s.begin(turn)
+	if err != nil {
+		return err
+	}
+	if err := writeRequests(filepath.Join(partial, samplesFile), rows); err != nil {
+		return fmt.Errorf("keep repetition: %w", err)
+	}
+	return s.complete(turn, Repetition{Cell: turn.Cell, Repetition: turn.Repetition, Try: 1, Began: began, Ended: began})
+}
+
+// experiment is what the samples themselves tell of one.
+func (i Imported) experiment() *experiment.Experiment {
+	e := &experiment.Experiment{
+		Name: "imported", Scenarios: []experiment.Scenario{{Name: i.Scenario}}, Systems: []string{i.System},
+	}
+	threads, iterations, connection := 1, 1, experiment.ConnectionNew
+	for _, name := range slices.Sorted(maps.Keys(i.Workloads)) {
+		e.Workloads = append(e.Workloads, experiment.Workload{Name: name})
+		e.Repetitions = max(e.Repetitions, len(i.Workloads[name]))
+		for _, rows := range i.Workloads[name] {
+			sent := map[int32]int{}
+			for _, r := range rows {
+				sent[r.Thread]++
+				if r.Index > 1 {
+					connection = experiment.ConnectionKept
+				}
+				iterations = max(iterations, sent[r.Thread])
+			}
+			threads = max(threads, len(sent))
+		}
+	}
+	e.Load = experiment.Load{
+		Tool: []string{i.Tool}, Threads: []int{threads}, Iterations: iterations, Connection: []string{connection},
+	}
+	return e
+}

@@ -1,0 +1,185 @@
+package system
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"skerry.dev/skerry/lab/host"
+	"skerry.dev/skerry/lab/topology"
+)
+
+// Runner is what a stack needs of the lab that it runs in.
+type Runner interface {
+	Start(host.Command) (Daemon, error)
+	Run(context.Context, host.Command) error
+	Dial(ctx context.Context, node topology.Ref, address string) (net.Conn, error)
+}
+
+// Daemon is a process that a step started and that is to stay.
+type Daemon interface {
+	// Done is closed when it has ended; Err then says how.
+	Done() <-chan struct{}
+	Err() error
+	// Stop ends it and tells what it used.
+	Stop(grace time.Duration) (host.Use, error)
+}
+
+// Running is a stack in a lab: between Start and Connect the plug-ins that give
+// nodes their addresses are up, after it all of them.
+type Running struct {
+	// parts of the stack, bottom first, of which the first up were begun with.
+	parts []*part
+	up    int
+}
+
+// part is a plug-in of a stack in a lab.
+type part struct {
+	layer
+	lab     Runner
+	daemons []daemon
+}
+
+type daemon struct {
+	name string
+	Daemon
+}
+
+// Start brings up the plug-ins that give nodes their addresses, bottom first: of
+// each the files are written to its working directory, v.Dir or, in a stack of
+// several, a folder of its name in that, and the steps are carried out in order.
+// Afterwards a workload can listen. When it fails, nothing of it runs on.
+func (s *Stack) Start(ctx context.Context, lab Runner, v Values) (*Running, error) {
+	if err := cmp.Or(errors.Join(s.Missing()...), s.notBuilt()); err != nil {
+		return nil, err
+	}
+	layers, err := s.layers(v)
+	if err != nil {
+		return nil, err
+	}
+	r := &Running{}
+	for _, l := range layers {
+		r.parts = append(r.parts, &part{layer: l, lab: lab})
+	}
+	if err := r.begin(ctx, len(r.parts)-1); err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+// Connect brings up the last: what carries requests to a workload that listens. When it fails, nothing of the stack runs on.
+func (r *Running) Connect(ctx context.Context) error { return r.begin(ctx, len(r.parts)) }
+
+// begin brings up the plug-ins below n that are not.
+func (r *Running) begin(ctx context.Context, n int) error {
+	for r.up < n {
+		p := r.parts[r.up]
+		r.up++
+		if err := p.begin(ctx, r.Ended); err != nil {
+			_, stopErr := r.Stop()
+			return errors.Join(fmt.Errorf("system %s: %w", p.Name, err), stopErr)
+		}
+	}
+	return nil
+}
+
+// Values are what the topmost plug-in sees: its places have the addresses that
+// the workload listens at and the client has.
+func (r *Running) Values() Values { return r.parts[len(r.parts)-1].values }
+
+// Address that the client calls.
+func (r *Running) Address() (string, error) {
+	top := r.parts[len(r.parts)-1]
+	return top.Address(top.values)
+}
+
+// errQuietly is how a daemon ends that gives no reason.
+var errQuietly = errors.New("exit status 0")
+
+// Ended tells of a daemon that did not stay; nil while all are there.
+func (r *Running) Ended() error {
+	for _, p := range r.parts[:r.up] {
+		for _, d := range p.daemons {
+			select {
+			case <-d.Done():
+				return fmt.Errorf("%s has ended (%w): %s", d.name, cmp.Or(d.Err(), errQuietly), readTelling(p.log(d.name)))
+			default:
+			}
+		}
+	}
+	return nil
+}
+
+// Stop takes the plug-ins down, top first: each one's stop steps are carried out
+// and its daemons ended. It tells what each daemon used. A second Stop does
+// nothing.
+func (r *Running) Stop() ([]host.Use, error) {
+	var uses []host.Use
+	var problems error
+	for _, p := range slices.Backward(r.parts[:r.up]) {
+		used, err := p.stop(context.Background())
+		uses, problems = append(uses, used...), errors.Join(problems, err)
+	}
+	r.up = 0
+	return uses, problems
+}
+
+// begin writes the files of a plug-in and carries out the steps that bring it up.
+func (p *part) begin(ctx context.Context, ended func() error) error {
+	files, err := p.Render(p.values)
+	if err != nil {
+		return err
+	}
+	if p.acts() {
+		if err := os.MkdirAll(p.values.Dir, 0o755); err != nil {
+			return err
+		}
+	}
+	for name, text := range files {
+		if err := writeFile(filepath.Join(p.values.Dir, name), text); err != nil {
+			return err
+		}
+	}
+	for _, ph := range p.Hosts.startPhases() {
+		for _, s := range ph.steps {
+			if err := p.step(ctx, s, ended); err != nil {
+				return fmt.Errorf("%s at %w", ph.name, err)
+			}
+		}
+	}
+	return nil
+}
+
+// acts reports whether there is anything to do in a working directory.
+func (p *part) acts() bool {
+	return slices.ContainsFunc(p.Hosts.phases(), func(ph phase) bool { return len(ph.steps) > 0 })
+}
+
+func (p *part) stop(ctx context.Context) (uses []host.Use, problems error) {
+	none := func() error { return nil }
+	for _, s := range p.Hosts.Stop {
+		if err := p.step(ctx, s, none); err != nil {
+			problems = errors.Join(problems, fmt.Errorf("system %s: stop at %w", p.Name, err))
+		}
+	}
+	for _, d := range p.daemons {
+		use, err := d.Stop(stopGrace)
+		problems = errors.Join(problems, err)
+		uses = append(uses, use)
+	}
+	p.daemons = nil
+	return uses, problems
+}
+
+func writeFile(path, text string) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return err
+	}
+	return os.WriteFile(path, []byte(text), 0o600)
+}
