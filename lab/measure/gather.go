@@ -1,6 +1,7 @@
 package measure
 
 import (
+	"maps"
 	"slices"
 
 	"skerry.dev/skerry/lab/sample"
@@ -119,26 +120,60 @@ func summaryOf(requests int, errors map[string]int, times, first Sorted) Summary
 	return s
 }
 
-// rate is the answered requests a second of one repetition, request 1 of a
-// connection among them: from when the first request that is not warm-up was
-// due to the last byte of the last answer. It is 0 without an answer.
-func rate(requests []sample.Request) float64 {
-	var answered int
-	var from, to int64
-	for _, r := range requests {
-		if r.Warmup {
-			continue
-		}
-		if from == 0 || r.ScheduledNs < from {
-			from = r.ScheduledNs
-		}
-		if r.Error == "" {
-			answered++
-			to = max(to, r.LastByteNs)
-		}
+// span is what some requests of one repetition took together: from when the
+// first that is not warm-up was due to the last byte of the last answer, or to
+// when the last was due, should that one have failed.
+type span struct {
+	answered int
+	from, to int64
+}
+
+// add takes a request. One that failed takes time and answers nothing.
+func (s *span) add(r sample.Request) {
+	if r.Warmup {
+		return
 	}
-	if answered == 0 || to <= from {
+	if s.from == 0 || r.ScheduledNs < s.from {
+		s.from = r.ScheduledNs
+	}
+	s.to = max(s.to, r.ScheduledNs)
+	if r.Error == "" {
+		s.answered++
+		s.to = max(s.to, r.LastByteNs)
+	}
+}
+
+// rate is the answered requests a second, 0 without an answer.
+func (s *span) rate() float64 {
+	if s.answered == 0 || s.to <= s.from {
 		return 0
 	}
-	return float64(answered) * 1e9 / float64(to-from)
+	return float64(s.answered) * 1e9 / float64(s.to-s.from)
+}
+
+// rate is the answered requests a second of all threads together, request 1 of a
+// connection among them.
+func rate(requests []sample.Request) float64 {
+	var all span
+	for _, r := range requests {
+		all.add(r)
+	}
+	return all.rate()
+}
+
+// ByThread takes for the rate the sum of each thread's own, which is that of a
+// closed loop while all threads are at work: the time in which some have ended,
+// or not begun, counts against none. Of an open loop it would say nothing.
+func (g *Gathered) ByThread(requests []sample.Request) {
+	threads := map[int32]*span{}
+	for _, r := range requests {
+		if threads[r.Thread] == nil {
+			threads[r.Thread] = &span{}
+		}
+		threads[r.Thread].add(r)
+	}
+	g.rate = 0
+	for _, id := range slices.Sorted(maps.Keys(threads)) { // sums in one order are the same to the digit
+		g.rate += threads[id].rate()
+	}
 }

@@ -34,8 +34,9 @@ func TestPoolIsTheCellOfItsRepetitions(t *testing.T) {
 	if len(p.Each) != 2 || p.Each[0].N != 0 || p.Each[0].FirstN != 1 || p.Each[1].N != 2 || p.Each[1].Errors != 1 {
 		t.Errorf("repetitions: %+v", p.Each)
 	}
-	// 2 answers from 100 µs, when the first that counts was due, to 230 µs.
-	if want := 2 / 130e-6; p.Rates[1] != want {
+	// 2 answers from 100 µs, when the first that counts was due, to 300 µs, when
+	// the one that failed was.
+	if want := 2 / 200e-6; p.Rates[1] != want {
 		t.Errorf("rate %v, want %v", p.Rates[1], want)
 	}
 	if alone := Gather(one).Summary(); alone.N != 1 || alone.FirstN != 1 || alone.Times.Median != alone.First {
@@ -63,11 +64,40 @@ func TestRate(t *testing.T) {
 		"two threads":         {[]sample.Request{at(1000, 1200), at(1000, 1100), at(1100, 1200), at(1100, 1150)}, 20},
 		"warm-up is before":   {[]sample.Request{warmup(at(100, 1000)), at(1000, 1250)}, 4},
 		"a failure counts no": {[]sample.Request{at(1000, 1500), lost}, 2},
+		"but takes its time":  {[]sample.Request{at(850, 1000), lost}, 2},
 		"no answer":           {[]sample.Request{lost}, 0},
 		"no request":          {nil, 0},
 	} {
 		if got := rate(c.requests); got != c.want {
 			t.Errorf("%s: %v requests/s, want %v", name, got, c.want)
 		}
+	}
+}
+
+// Three threads of ten requests of 100 ms: one begins half a second late, one ends
+// early by an error. While they work, each has its ten a second.
+func TestByThread(t *testing.T) {
+	var requests []sample.Request
+	for i := range int64(10) {
+		for thread, late := range []int64{0, 500, 0} {
+			r := at(1000+late+100*i, 1100+late+100*i)
+			r.Thread = int32(thread)
+			if thread == 2 && i >= 5 {
+				r.Error, r.LastByteNs = "timeout", 0
+			}
+			requests = append(requests, r)
+		}
+	}
+	g := Gather(requests)
+	if want := 25 / 1.5; g.rate != want {
+		t.Errorf("together %v a second, want %v", g.rate, want)
+	}
+	g.ByThread(requests)
+	// Thread 2: five answers, and the last failure was due 900 ms after the first.
+	if want := 10 + 10 + 5/0.9; g.rate != want {
+		t.Errorf("by thread %v a second, want %v", g.rate, want)
+	}
+	if g.ByThread(nil); g.rate != 0 {
+		t.Errorf("no request: %v a second", g.rate)
 	}
 }

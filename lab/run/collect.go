@@ -182,12 +182,14 @@ func (c *collection) addRequests(r Repetition, requests []sample.Request) {
 	if len(c.gathered) == 0 {
 		c.timelines = measure.Timelines(requests)
 	}
-	c.gathered = append(c.gathered, measure.Gather(requests))
+	g := measure.Gather(requests)
 	observed := oracle.Observe(requests)
-	c.observed = append(c.observed, observed)
+	c.gathered, c.observed = append(c.gathered, g), append(c.observed, observed)
 	threads := c.cell.Threads
 	if c.cell.Rate > 0 {
 		threads = 0 // an open loop keeps no number of requests under way
+	} else {
+		g.ByThread(requests)
 	}
 	// The times of other tools are too coarse for the law to hold to the digit.
 	if text := observed.Contradiction(threads); text != "" && c.cell.Tool == "" {

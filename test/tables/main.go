@@ -1,0 +1,97 @@
+// Command tables writes the verdicts of runs into a page: between the comments
+// "table NAME" and "end NAME" it puts one table of the run of the experiment NAME,
+// judged anew from its samples. So no verdict in docs/reproduction.md is typed.
+// Start at fill.
+//
+//	go run ./test/tables docs/reproduction.md results/DIR...
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"skerry.dev/skerry/lab/report"
+	"skerry.dev/skerry/lab/run"
+)
+
+func main() {
+	if err := write(os.Args[1:]); err != nil {
+		fmt.Fprintf(os.Stderr, "tables: error: %v\n", err)
+		os.Exit(1)
+	}
+}
+
+// write replaces the page whole, or not at all.
+func write(args []string) error {
+	if len(args) < 2 {
+		return errors.New("usage: tables PAGE RUN...")
+	}
+	page, err := os.ReadFile(args[0])
+	if err != nil {
+		return err
+	}
+	text := string(page)
+	for _, dir := range args[1:] {
+		input, err := run.Collect(dir)
+		if err != nil {
+			return err
+		}
+		if text, err = fill(text, input); err != nil {
+			return fmt.Errorf("%s: %w", args[0], err)
+		}
+	}
+	return os.WriteFile(args[0], []byte(text), 0o644) //nolint:gosec // a page of the docs is for all to read
+}
+
+// fill replaces what stands between the comments of the experiment.
+func fill(page string, in report.Input) (string, error) {
+	name := in.Experiment.Name
+	begin, end := "<!-- table "+name+" -->\n", "<!-- end "+name+" -->"
+	head, rest, ok := strings.Cut(page, begin)
+	_, tail, closed := strings.Cut(rest, end)
+	if !ok || !closed {
+		return "", fmt.Errorf("there is no place for %s: write %q and %q, a line each", name, strings.TrimSpace(begin), end)
+	}
+	return head + begin + table(in) + end + tail, nil
+}
+
+// table is what a run says of each claim, below a line that says which run.
+func table(in report.Input) string {
+	var b strings.Builder
+	least, most := repetitions(in.Results)
+	times := fmt.Sprintf("%d repetitions", most)
+	if least < most {
+		times = fmt.Sprintf("%d to %d repetitions", least, most)
+	}
+	p := in.Provenance
+	fmt.Fprintf(&b, "%s of %d cells on %s, commit %.7s, seed %d, %d cores, Linux %s, links by %s:\n\n",
+		times, len(in.Results), p.Started.Format("2 January 2006"), p.Commit, p.Seed, p.Cores, p.Kernel, p.Backend)
+	b.WriteString("| claim | says | verdict | seen |\n|---|---|---|---|\n")
+	for _, c := range in.Claims {
+		says := c.Statement
+		if c.Paper != "" {
+			says += " (" + c.Paper + ")"
+		}
+		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", c.Name, cell(says), c.Result, cell(c.Effect))
+	}
+	return b.String()
+}
+
+// cell keeps a text in its column.
+func cell(text string) string {
+	return strings.NewReplacer("|", `\|`, "\n", " ").Replace(text)
+}
+
+// repetitions are the fewest and the most of a cell that was not rejected.
+func repetitions(results []report.Result) (least, most int) {
+	for i, r := range results {
+		n := len(r.PerRepetition)
+		if i == 0 || n < least {
+			least = n
+		}
+		most = max(most, n)
+	}
+	return least, most
+}
