@@ -50,7 +50,7 @@ func (c *commands) reproduce() *cobra.Command {
 		Short: "Run experiments that Skerry ships and judge their claims; list them without ID",
 		Long: `Reproduce runs each experiment as 'skerry run' does, one after the other, and
 judges the claims in its file. An ID names one, or the first words of several:
-crt-direct is crt-direct-f3, crt-direct-t3 and so on, but for those that end in
+crt-direct is crt-direct-f3, crt-direct-t3-cloud and so on, but for those that end in
 -full, which take days. With --budget it repeats as often as fits that
 time by 'skerry plan', for all experiments together, at least twice and at most
 as often as the files say, and tells which difference so many repetitions can

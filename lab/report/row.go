@@ -14,10 +14,10 @@ import (
 const noFigure = "–"
 
 // repetitionsEnough is from how many repetitions on the interval of a median is
-// as wide as it says; see measure.Repetitions.Quantile.
+// hardly wider than that of many; see measure.Contrast.
 const repetitionsEnough = 10
 
-// Marks behind an interval that promises more than it can hold.
+// Marks behind an interval that says less than one of many repetitions would.
 const (
 	markOne = "*"
 	markFew = "†"
@@ -156,7 +156,7 @@ func marksText(results []Result) []string {
 		lines = append(lines, markOne+" one repetition: the interval knows how requests differ, not how repetitions do")
 	}
 	if used[markFew] {
-		lines = append(lines, fmt.Sprintf("%s fewer than %d repetitions: the interval is narrower than 95%% would be", markFew, repetitionsEnough))
+		lines = append(lines, fmt.Sprintf("%s fewer than %d repetitions: the interval is the wider for it", markFew, repetitionsEnough))
 	}
 	if used[markTotal] {
 		lines = append(lines, markTotal+" a total of the load's tool, which keeps no requests: medians of its figures over repetitions, without an interval")

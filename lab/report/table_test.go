@@ -92,7 +92,7 @@ func TestFewRepetitionsAreMarked(t *testing.T) {
 	in := small()
 	in.Results[0].Median.Repetitions = 9
 	got := printed(t, in, false)
-	for _, want := range []string{" [10.20, 10.30]† ", "\n† fewer than 10 repetitions: the interval is narrower than 95% would be\n"} {
+	for _, want := range []string{" [10.20, 10.30]† ", "\n† fewer than 10 repetitions: the interval is the wider for it\n"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("no %q in\n%s", want, got)
 		}
