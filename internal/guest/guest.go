@@ -28,6 +28,9 @@ type Machine struct {
 	Init string
 	// Args are the program's arguments, without spaces.
 	Args []string
+	// Programs of this host that its program starts, by name: they are in /bin of
+	// the guest, which is the path there.
+	Programs []string
 }
 
 // MissingError says what this host lacks to run a guest.
@@ -89,7 +92,7 @@ func (m Machine) Run(ctx context.Context, out io.Writer) (err error) {
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(folder)) }()
 	image := filepath.Join(folder, "initrd")
-	if err := writeImage(image, kernel, m.Init); err != nil {
+	if err := m.writeImage(ctx, image, kernel); err != nil {
 		return fmt.Errorf("write the guest's files: %w", err)
 	}
 	said := &console{out: out}

@@ -3,9 +3,14 @@ package guest
 import (
 	"bytes"
 	"errors"
+	"iter"
 	"os"
+	"os/exec"
+	"path"
 	"path/filepath"
+	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -81,6 +86,83 @@ func TestRunTellsHowTheProgramEnded(t *testing.T) {
 		if c.name == "well" && said.String() != "hello\nguest: exit 0\n" {
 			t.Errorf("said %q", &said)
 		}
+	}
+}
+
+// A program comes with all that it takes to start it, each file once and behind its
+// folder. It starts where nothing else is.
+func TestProgramsComeWithTheirLibraries(t *testing.T) {
+	var packed bytes.Buffer
+	archive := &cpio{w: &packed}
+	archive.folder("bin")
+	for _, name := range []string{"sh", "sleep", "sh"} {
+		if err := errors.Join(archive.program(t.Context(), name), archive.err); err != nil {
+			t.Fatal(err)
+		}
+	}
+	seen := map[string]bool{".": true}
+	root := t.TempDir()
+	for name, content := range unpack(t, packed.Bytes()) {
+		if seen[name] || !seen[path.Dir(name)] {
+			t.Errorf("%s is there twice, or before its folder", name)
+		}
+		seen[name] = true
+		if content != nil {
+			write(t, filepath.Join(root, name), string(content))
+		}
+	}
+	if !seen["bin/sh"] || !seen["bin/sleep"] {
+		t.Fatalf("packed are %v", seen)
+	}
+	if os.Geteuid() != 0 {
+		t.Skip("needs root: a program is started in a root of its own")
+	}
+	cmd := exec.CommandContext(t.Context(), "/bin/sh", "-c", "sleep 0 && echo started")
+	cmd.Dir, cmd.Env = "/", []string{"PATH=/bin"}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Chroot: root}
+	if said, err := cmd.CombinedOutput(); err != nil || string(said) != "started\n" {
+		t.Errorf("in a root with nothing but the programs: %q, %v", said, err)
+	}
+}
+
+// unpack goes through the files of an archive in their order; a folder has no
+// content, not even an empty one.
+func unpack(t *testing.T, archive []byte) iter.Seq2[string, []byte] {
+	const header, modeAt, sizeAt, nameAt, folderMode = 110, 14, 54, 94, 0o040000
+	number := func(at int) int {
+		n, err := strconv.ParseUint(string(archive[at:at+8]), 16, 32)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return int(n)
+	}
+	padded := func(n int) int { return (n + 3) &^ 3 }
+	return func(yield func(string, []byte) bool) {
+		for len(archive) > 0 {
+			mode, size, name := number(modeAt), number(sizeAt), number(nameAt)
+			content := archive[padded(header+name):][:size]
+			if mode&folderMode != 0 {
+				content = nil
+			}
+			if !yield(string(archive[header:header+name-1]), content) {
+				return
+			}
+			archive = archive[padded(header+name)+padded(size):]
+		}
+	}
+}
+
+func TestProgramsThatCannotCome(t *testing.T) {
+	folder := t.TempDir()
+	t.Setenv("PATH", folder+":"+os.Getenv("PATH"))
+	write(t, filepath.Join(folder, "script"), "#!/bin/sh\n")
+	archive := &cpio{w: &bytes.Buffer{}}
+	if err := archive.program(t.Context(), "script"); err == nil || !strings.Contains(err.Error(), "find libraries of script") {
+		t.Errorf("a script: %v", err)
+	}
+	var missing *MissingError
+	if err := archive.program(t.Context(), "nonesuch"); !errors.As(err, &missing) || missing.What != "no nonesuch on the path" {
+		t.Errorf("a program that is not here: %v", err)
 	}
 }
 

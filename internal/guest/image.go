@@ -1,12 +1,13 @@
 package guest
 
 import (
-	"bytes"
-	"compress/gzip"
+	"context"
+	"debug/elf"
 	"errors"
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"path"
 	"path/filepath"
 	"slices"
@@ -19,16 +20,84 @@ const (
 	orderFile     = modulesFolder + "/order"
 )
 
-// modules that the guest loads: those of links. What they depend on is loaded
-// before them.
+// modules that the guest loads: those of links, and a device of systems/wireguard.
+// What they depend on is loaded before them.
 var modules = []string{
 	"veth", "bridge", "br_netfilter", "sch_netem", "sch_prio", "sch_tbf",
 	"nf_tables", "nft_meta_bridge", "nft_compat", "nfnetlink_queue", "xt_NFQUEUE",
+	"wireguard",
 }
 
-// writeImage packs the program and the modules of a kernel.
-func writeImage(file, kernel, program string) error {
-	dependencies, err := os.ReadFile(filepath.Join(kernel, "modules", "modules.dep"))
+// writeImage packs the programs and the modules of a kernel. It does not compress
+// them, since the guest is slow to unpack.
+func (m Machine) writeImage(ctx context.Context, file, kernel string) (err error) {
+	image, err := os.Create(file)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, image.Close()) }()
+	archive := &cpio{w: image}
+	for _, folder := range []string{"dev", "proc", "sys", "tmp", "run", "etc", "bin", "lib", modulesFolder} {
+		archive.folder(folder)
+	}
+	archive.add("etc/hosts", 0o100644, nil)
+	if err := archive.file("init", m.Init); err != nil {
+		return err
+	}
+	for _, name := range m.Programs {
+		if err := archive.program(ctx, name); err != nil {
+			return err
+		}
+	}
+	if err := archive.modules(filepath.Join(kernel, "modules")); err != nil {
+		return err
+	}
+	archive.add("TRAILER!!!", 0, nil)
+	return archive.err
+}
+
+// program adds a program of this host, and the libraries that it is linked with at
+// the places where its linker looks for them.
+func (c *cpio) program(ctx context.Context, name string) error {
+	file, err := exec.LookPath(name)
+	if err != nil {
+		return &MissingError{"no " + name + " on the path", "the guest's program starts it"}
+	}
+	libraries, err := linked(ctx, file)
+	if err != nil {
+		return fmt.Errorf("find libraries of %s: %w", name, err)
+	}
+	for _, library := range libraries {
+		if err := c.file(strings.TrimPrefix(library, "/"), library); err != nil {
+			return err
+		}
+	}
+	return c.file(path.Join("bin", name), file)
+}
+
+// linked lists the libraries that the dynamic linker loads for a program, itself
+// among them; none for a static one.
+func linked(ctx context.Context, file string) (libraries []string, err error) {
+	program, err := elf.Open(file)
+	if err != nil {
+		return nil, err
+	}
+	defer program.Close()
+	if !slices.ContainsFunc(program.Progs, func(p *elf.Prog) bool { return p.Type == elf.PT_INTERP }) {
+		return nil, nil
+	}
+	said, err := exec.CommandContext(ctx, "ldd", file).Output()
+	for word := range strings.FieldsSeq(string(said)) {
+		if path.IsAbs(word) {
+			libraries = append(libraries, word)
+		}
+	}
+	return libraries, err
+}
+
+// modules adds modules, and the order in which they are loaded.
+func (c *cpio) modules(folder string) error {
+	dependencies, err := os.ReadFile(filepath.Join(folder, "modules.dep"))
 	if err != nil {
 		return err
 	}
@@ -36,33 +105,15 @@ func writeImage(file, kernel, program string) error {
 	if err != nil {
 		return err
 	}
-	init, err := os.ReadFile(program)
-	if err != nil {
-		return err
-	}
-	var packed bytes.Buffer
-	zip := gzip.NewWriter(&packed)
-	archive := &cpio{w: zip}
-	for _, folder := range []string{"dev", "proc", "sys", "tmp", "run", "etc", "lib", modulesFolder} {
-		archive.add(folder, 0o040755, nil)
-	}
-	archive.add("init", 0o100755, init)
-	archive.add("etc/hosts", 0o100644, nil)
 	var names strings.Builder
 	for _, module := range order {
-		content, err := os.ReadFile(filepath.Join(kernel, "modules", module))
-		if err != nil {
+		if err := c.file(path.Join(modulesFolder, path.Base(module)), filepath.Join(folder, module)); err != nil {
 			return err
 		}
-		archive.add(path.Join(modulesFolder, path.Base(module)), 0o100644, content)
 		fmt.Fprintln(&names, path.Base(module))
 	}
-	archive.add(orderFile, 0o100644, []byte(names.String()))
-	archive.add("TRAILER!!!", 0, nil)
-	if err := errors.Join(archive.err, zip.Close()); err != nil {
-		return err
-	}
-	return os.WriteFile(file, packed.Bytes(), 0o600)
+	c.add(orderFile, 0o100644, []byte(names.String()))
+	return nil
 }
 
 // loadOrder reads modules.dep: the files to load for some modules, each after
@@ -96,11 +147,40 @@ func loadOrder(dependencies string, wanted []string) ([]string, error) {
 type cpio struct {
 	w     io.Writer
 	files int
+	// names that are in it.
+	names map[string]bool
 	err   error
+}
+
+// folder adds a folder behind those that it lies in, unless it is there.
+func (c *cpio) folder(name string) {
+	if name == "." || c.names[name] {
+		return
+	}
+	c.folder(path.Dir(name))
+	c.add(name, 0o040755, nil)
+}
+
+// file adds a file of this host, unless one of the name is there.
+func (c *cpio) file(name, from string) error {
+	if c.names[name] {
+		return nil
+	}
+	content, err := os.ReadFile(from)
+	if err != nil {
+		return err
+	}
+	c.folder(path.Dir(name))
+	c.add(name, 0o100755, content)
+	return nil
 }
 
 func (c *cpio) add(name string, mode uint32, content []byte) {
 	c.files++
+	if c.names == nil {
+		c.names = map[string]bool{}
+	}
+	c.names[name] = true
 	const links = 1
 	header := "070701"
 	for _, field := range []uint32{

@@ -14,9 +14,12 @@ import (
 // Inside reports that this process is a guest's program.
 func Inside() bool { return os.Getpid() == 1 }
 
-// Prepare does what an init does first: it mounts what programs rely on, and loads
-// the modules.
+// Prepare does what an init does first: it mounts what programs rely on, has a path
+// to them, and loads the modules.
 func Prepare() error {
+	if err := os.Setenv("PATH", "/bin"); err != nil {
+		return err
+	}
 	for _, mount := range []struct{ kind, target string }{
 		{"proc", "/proc"}, {"sysfs", "/sys"}, {"devtmpfs", "/dev"},
 	} {

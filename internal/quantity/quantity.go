@@ -246,11 +246,16 @@ func (r Rate) String() string { return format(int64(r), rateUnits) }
 // String prints the frequency as it would be read, every digit of it.
 func (f Frequency) String() string { return strconv.FormatFloat(float64(f), 'f', -1, 64) + "/s" }
 
-// String prints the probability as a percentage, every digit of it.
+// String prints the probability as a percentage, every digit of it. What is none,
+// such as the difference of two, prints as well.
 func (f Fraction) String() string {
+	v := float64(f)
+	if math.IsNaN(v) || math.IsInf(v, 0) {
+		return fmt.Sprint(v) + "%"
+	}
+	text := strconv.FormatFloat(math.Abs(v), 'f', -1, 64)
 	// The point moves in the text: times 100 would round, and read back as
 	// another value.
-	text := strconv.FormatFloat(float64(f), 'f', -1, 64)
 	whole, part, _ := strings.Cut(text, ".")
 	part += strings.Repeat("0", max(0, 2-len(part)))
 	percent := strings.TrimLeft(whole+part[:2], "0")
@@ -259,6 +264,9 @@ func (f Fraction) String() string {
 	}
 	if part[2:] != "" {
 		percent += "." + part[2:]
+	}
+	if v < 0 {
+		percent = "-" + percent
 	}
 	return percent + "%"
 }

@@ -3,6 +3,7 @@ package quantity_test
 import (
 	"encoding"
 	"errors"
+	"fmt"
 	"math"
 	"regexp"
 	"strings"
@@ -70,6 +71,38 @@ func TestReadAndPrint(t *testing.T) {
 		}
 		if text, _ := got.MarshalText(); string(text) != c.want {
 			t.Errorf("%s %q prints %q, want %q", c.kind, c.text, text, c.want)
+		}
+	}
+}
+
+// What cannot be read is printed all the same: in errors, and of differences.
+func TestPrintBeyondTheRange(t *testing.T) {
+	for _, c := range []struct {
+		value fmt.Stringer
+		want  string
+	}{
+		{quantity.Duration(-5e6), "-5ms"},
+		{quantity.Duration(math.MinInt64), "-2562047h47m16.854775808s"},
+		{quantity.Size(-100_000), "-100KB"},
+		{quantity.Size(-65536), "-64KiB"},
+		{quantity.Size(-7), "-7B"},
+		{quantity.Size(math.MinInt64), "-8589934592GiB"},
+		{quantity.Rate(-2_500_000), "-2500kbit"},
+		{quantity.Rate(math.MinInt64), "-9223372036854775808bit"},
+		{quantity.Frequency(-0.5), "-0.5/s"},
+		{quantity.Frequency(math.Inf(1)), "+Inf/s"},
+		{quantity.Fraction(-0.1), "-10%"},
+		{quantity.Fraction(-1), "-100%"},
+		{quantity.Fraction(-0.001), "-0.1%"},
+		{quantity.Fraction(-0.0625), "-6.25%"},
+		{quantity.Fraction(-12.5), "-1250%"},
+		{quantity.Fraction(2), "200%"},
+		{quantity.Fraction(math.Copysign(0, -1)), "0%"},
+		{quantity.Fraction(math.NaN()), "NaN%"},
+		{quantity.Fraction(math.Inf(-1)), "-Inf%"},
+	} {
+		if got := c.value.String(); got != c.want {
+			t.Errorf("%T prints %q, want %q", c.value, got, c.want)
 		}
 	}
 }

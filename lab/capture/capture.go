@@ -1,6 +1,7 @@
 // Package capture writes packets as pcapng from the places where they pass, each
 // with the kernel's time stamp. It knows interfaces, not labs: lab/host says where
-// the packets of a link or a node pass. It decodes no packet. Start at Open.
+// the packets of a link or a node pass. It decodes no packet and compiles no filter
+// itself. Start at Open.
 //
 // A packet: kernel (filter, time stamp, socket) → fill → head of its tap → oldest
 // → file. One goroutine, that of Record; a packet waits in the kernel until it is
@@ -36,6 +37,10 @@ type Point struct {
 type Options struct {
 	// Keep is how many bytes of each packet are written, at most; 0 for all.
 	Keep int
+	// Filter is an expression of pcap-filter(7) for the packets that are wanted,
+	// "" for all; the kernel copies no others. Names of hosts in it are those of the
+	// first point.
+	Filter string
 	// Application names, within the file, the program that writes it.
 	Application string
 	// Alive is asked now and then; its error ends the capture. It may be nil.
@@ -62,17 +67,29 @@ const (
 	aliveEvery = time.Second
 )
 
+// errNowhere says that a capture has no point.
+var errNowhere = errors.New("capture at no interface")
+
 // Capture listens at its points.
 type Capture struct {
 	taps []*tap
 	o    Options
 }
 
-// Open begins to listen; Record writes what comes from here on.
+// Open begins to listen; Record writes what comes from here on. For a filter it
+// starts tcpdump, which compiles it; the error then is ErrNoCompiler, or a
+// *FilterError for a bad expression.
 func Open(points []Point, o Options) (*Capture, error) {
+	if len(points) == 0 {
+		return nil, errNowhere
+	}
+	wanted, err := compile(o.Filter, points[0].Within)
+	if err != nil {
+		return nil, err
+	}
 	c := &Capture{o: o}
 	for _, p := range points {
-		t, err := open(p, o.Keep)
+		t, err := open(p, o.Keep, wanted)
 		if err != nil {
 			return nil, errors.Join(fmt.Errorf("capture at %s: %w", p.Name, err), c.Close())
 		}

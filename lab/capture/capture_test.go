@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"os/exec"
 	"runtime"
 	"strings"
 	"testing"
@@ -196,6 +197,22 @@ func TestPacketsBetweenTwoNetworks(t *testing.T) {
 	for _, to := range []string{"127.1.255.255", "127.2.0.1", "127.2.255.254", "127.3.0.1"} {
 		w.send(t, to, 1, 100)
 	}
+	if got := destinations(t, c); got != "out 127.2.0.1, out 127.2.255.254" {
+		t.Errorf("captured %s", got)
+	}
+}
+
+// needTcpdump skips where filters cannot be compiled.
+func needTcpdump(t *testing.T) {
+	t.Helper()
+	if _, err := exec.LookPath("tcpdump"); err != nil {
+		t.Skip("needs tcpdump, which compiles filters: apt-get install tcpdump")
+	}
+}
+
+// destinations are where the captured packets go, and at which point they are.
+func destinations(t *testing.T, c *capture.Capture) string {
+	t.Helper()
 	var file bytes.Buffer
 	if _, err := c.Record(ended(t), &file); err != nil {
 		t.Fatal(err)
@@ -204,8 +221,94 @@ func TestPacketsBetweenTwoNetworks(t *testing.T) {
 	for _, p := range read(t, &file) {
 		found = append(found, fmt.Sprint(p.at, " ", net.IP(p.data[destinationAt:destinationAt+4])))
 	}
-	if got := strings.Join(found, ", "); got != "out 127.2.0.1, out 127.2.255.254" {
-		t.Errorf("captured %s", got)
+	return strings.Join(found, ", ")
+}
+
+// A filter is of all points, beside what each point is about.
+func TestFilter(t *testing.T) {
+	needTcpdump(t)
+	w := newWorld(t)
+	out, in := w.both()[0], w.both()[1]
+	narrow := out
+	narrow.Name = "narrow"
+	narrow.Source, narrow.Destination = netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("127.2.0.0/16")
+	const long = 40
+	hosts := "dst host 127.2.0.2"
+	for i := range long { // a jump reaches over 255 instructions at most
+		hosts += fmt.Sprintf(" or host 10.0.0.%d or (src port %d and dst port 1)", i, i+1)
+	}
+	for _, c := range []struct{ filter, want string }{
+		{"", "out 127.1.0.1, in 127.1.0.1, out 127.2.0.2, narrow 127.2.0.2, in 127.2.0.2"},
+		{"dst net 127.1", "out 127.1.0.1, in 127.1.0.1"},
+		{"udp port 9 and not dst net 127.1", "out 127.2.0.2, narrow 127.2.0.2, in 127.2.0.2"},
+		{hosts, "out 127.2.0.2, narrow 127.2.0.2, in 127.2.0.2"},
+		{"tcp", ""},
+		{"udp[8:4] = 0 and len < 100", ""},
+		{"udp[8:4] = 0 and less 142", "out 127.1.0.1, in 127.1.0.1, out 127.2.0.2, narrow 127.2.0.2, in 127.2.0.2"},
+	} {
+		listener := open(t, []capture.Point{out, narrow, in}, capture.Options{Filter: c.filter})
+		for _, to := range []string{"127.1.0.1", "127.2.0.2"} {
+			w.send(t, to, 1, 100)
+		}
+		if got := destinations(t, listener); got != c.want {
+			t.Errorf("%.60q: captured %s, want %s", c.filter, got, c.want)
+		}
+	}
+}
+
+// Packets that nobody wants take no room: those that are wanted are not dropped
+// for them.
+func TestFilterCopiesOnlyWhatIsWanted(t *testing.T) {
+	needTcpdump(t)
+	w := newWorld(t)
+	c := open(t, w.both()[:1], capture.Options{Filter: "dst host 127.2.0.2"})
+	const unwanted = 3000 // far more than is kept for a point, see TestCountsWhatIsDropped
+	w.send(t, "127.0.0.1", unwanted, 60_000)
+	w.send(t, "127.2.0.2", 1, 100)
+	totals, err := c.Record(ended(t), io.Discard)
+	if err != nil || totals[0].Packets != 1 || totals[0].Dropped != 0 {
+		t.Errorf("counted %+v, %v, want the one that is wanted", totals, err)
+	}
+}
+
+func TestBadFilters(t *testing.T) {
+	needTcpdump(t)
+	w := newWorld(t)
+	for expression, want := range map[string]string{
+		"tcp prt 80":           "syntax error",
+		"host":                 "syntax error",
+		"host nobody.invalid":  "nobody.invalid",
+		"tcp and udp":          "expression rejects all packets",
+		"-w /tmp/x":            "syntax error", // no option of tcpdump's
+		"port 99999":           "illegal port number",
+		"tcp\nand \"quotes\"":  "syntax error",
+		"udp\x00":              "invalid argument",
+		strings.Repeat("(", 5): "syntax error",
+	} {
+		_, err := capture.Open(w.both(), capture.Options{Filter: expression})
+		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
+			t.Errorf("%q: got %v, want one line with %q", expression, err, want)
+		}
+		if wrong, ok := errors.AsType[*capture.FilterError](err); ok && wrong.Expression != expression {
+			t.Errorf("%q: the error is of %q", expression, wrong.Expression)
+		}
+	}
+}
+
+func TestFilterNeedsTcpdump(t *testing.T) {
+	w := newWorld(t)
+	t.Setenv("PATH", t.TempDir())
+	if _, err := capture.Open(w.both(), capture.Options{Filter: "tcp"}); !errors.Is(err, capture.ErrNoCompiler) {
+		t.Errorf("got %v", err)
+	}
+	if c, err := capture.Open(w.both(), capture.Options{}); err != nil || c.Close() != nil {
+		t.Errorf("without a filter: %v", err)
+	}
+}
+
+func TestCaptureNowhere(t *testing.T) {
+	if _, err := capture.Open(nil, capture.Options{}); err == nil {
+		t.Error("a capture without a point begins")
 	}
 }
 

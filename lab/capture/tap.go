@@ -36,11 +36,11 @@ type tap struct {
 
 // open makes a packet socket that hears nothing but what is asked for: it is bound
 // to the interface after its filter is in place.
-func open(p Point, keep int) (*tap, error) {
+func open(p Point, keep int, wanted []bpf.RawInstruction) (*tap, error) {
 	if keep <= 0 {
 		keep = packetMax
 	}
-	filter, err := p.filter()
+	filter, err := p.filter(wanted)
 	if err != nil {
 		return nil, err
 	}
@@ -74,13 +74,14 @@ func open(p Point, keep int) (*tap, error) {
 	return t, nil
 }
 
-// filter is a classic BPF program over an Ethernet frame.
-func (p Point) filter() ([]unix.SockFilter, error) {
+// filter is a classic BPF program over an Ethernet frame: what is of the point goes
+// on to the program of the packets that are wanted.
+func (p Point) filter(wanted []bpf.RawInstruction) ([]unix.SockFilter, error) {
 	const (
 		etherTypeAt, sourceAt, destinationAt = 12, 26, 30
 		outgoing                             = unix.PACKET_OUTGOING
-		// refuse stands for the distance to the last instruction, which is known
-		// when all are there.
+		// refuse stands for the distance to the instruction that refuses, which is
+		// known when all are there.
 		refuse = 0xff
 	)
 	wrongWay := bpf.JumpNotEqual
@@ -96,7 +97,8 @@ func (p Point) filter() ([]unix.SockFilter, error) {
 		program = append(program, inNetwork(sourceAt, p.Source, refuse)...)
 		program = append(program, inNetwork(destinationAt, p.Destination, refuse)...)
 	}
-	program = append(program, bpf.RetConstant{Val: packetMax}, bpf.RetConstant{Val: 0})
+	// It stands before what is wanted: a jump reaches no further than 255.
+	program = append(program, bpf.Jump{Skip: 1}, bpf.RetConstant{Val: 0})
 	for i, instruction := range program {
 		if jump, ok := instruction.(bpf.JumpIf); ok {
 			jump.SkipTrue = uint8(len(program) - 1 - i - 1)
@@ -107,6 +109,7 @@ func (p Point) filter() ([]unix.SockFilter, error) {
 	if err != nil {
 		return nil, fmt.Errorf("assemble filter: %w", err)
 	}
+	raw = append(raw, wanted...)
 	filter := make([]unix.SockFilter, len(raw))
 	for i, r := range raw {
 		filter[i] = unix.SockFilter{Code: r.Op, Jt: r.Jt, Jf: r.Jf, K: r.K}

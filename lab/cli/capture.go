@@ -18,7 +18,7 @@ import (
 )
 
 func (c *commands) capture() *cobra.Command {
-	var out string
+	var out, filter string
 	var keep quantity.Size
 	var last quantity.Duration
 	cmd := &cobra.Command{
@@ -35,10 +35,15 @@ is sent and not received was lost. Packets are as the kernel hands them on, so a
 super-packet is one of up to 64 KB, and checksums that a network card would fill in
 are not there yet.
 
+A filter is an expression of tcpdump (man pcap-filter), in which the lab's nodes have
+their names: 'host c1-worker and tcp port 8080'. Only packets that it fits are copied
+and counted. It needs the program tcpdump.
+
 The file is complete up to the last packets whatever ends the command. An existing
 file is overwritten. Packets that came faster than they could be written are counted
 as dropped.`,
 		Example: `  skerry capture quickstart c1 c2 --out c1-c2.pcapng --for 10s
+  skerry capture quickstart c1 c2 --out http.pcapng --filter 'tcp port 8080'
   skerry capture quickstart c1/worker --out - --keep 128B | wireshark -k -i -`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) < 2 || len(args) > 3 {
@@ -64,18 +69,27 @@ as dropped.`,
 				ctx, cancel = context.WithTimeout(ctx, last.Std())
 				defer cancel()
 			}
-			listener, err := lab.Capture(ends, capture.Options{Keep: int(keep), Application: "skerry " + c.env.Version})
+			listener, err := lab.Capture(ends, capture.Options{Keep: int(keep), Filter: filter, Application: "skerry " + c.env.Version})
 			if err != nil {
-				return wrongEnds(err)
+				return wrongFilter(wrongEnds(err))
 			}
 			return errors.Join(c.captureTo(ctx, cmd, listener, out), listener.Close())
 		},
 	}
 	cmd.Flags().StringVarP(&out, "out", "o", "", "file to write, - for stdout")
+	cmd.Flags().StringVar(&filter, "filter", "", "packets to capture, as tcpdump's expression (default: all)")
 	cmd.Flags().Var(&keep, "keep", "bytes of each packet to keep, such as 128B (default: all)")
 	cmd.Flags().Var(&last, "for", "end after this time, such as 10s (default: at Ctrl-C)")
 	withoutDefault(cmd, "keep", "for")
 	return cmd
+}
+
+// wrongFilter has an expression that makes no filter be a wrong command line.
+func wrongFilter(err error) error {
+	if wrong, ok := errors.AsType[*capture.FilterError](err); ok {
+		return usageError{wrong, "write it as for tcpdump, such as 'tcp port 8080'; 'man pcap-filter' has all words"}
+	}
+	return err
 }
 
 func (c *commands) checkCaptureOut(out string) error {

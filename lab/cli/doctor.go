@@ -3,6 +3,8 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
@@ -19,12 +21,18 @@ func (c *commands) doctor() *cobra.Command {
 	var clean, asJSON bool
 	cmd := &cobra.Command{
 		Use: "doctor", Short: "Show what this host has and lacks, each with its remedy",
+		Long: `Doctor tries what a lab needs, for real, and looks for the programs that systems,
+load tools and other verbs need. A line begins with
+
+  ok       it is here
+  without  it is not, and labs run without it; of a program it says what does not
+  LACKS    it is not, and no lab runs without it: the exit status is 1`,
 		Args: exactly(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if clean {
 				return cleanNow(cmd)
 			}
-			findings := append(host.Probe(), probeSystems()...)
+			findings := slices.Concat(host.Probe(), probeSystems(), probePrograms())
 			if err := printFindings(cmd, findings, asJSON); err != nil {
 				return err
 			}
@@ -61,13 +69,36 @@ func probeSystems() []host.Finding {
 	for _, name := range names {
 		f := host.Finding{What: "system " + name, Here: true, Detail: "needs nothing that is not here"}
 		p, err := system.LoadPlugin(systems.FS, name)
-		if err == nil {
-			err = errors.Join(p.Missing()...)
-		}
 		if err != nil {
-			f.Here, f.Detail, f.Remedy = false, err.Error(), hint(err)
+			f.Here, f.Detail = false, err.Error()
+		} else if lacks := p.Missing(); len(lacks) > 0 {
+			f.Here, f.Detail, f.Remedy = false, "lacks "+programsOf(lacks), hint(errors.Join(lacks...))
 		}
 		findings = append(findings, f)
+	}
+	return findings
+}
+
+// programsOf names the programs that a system lacks.
+func programsOf(lacks []error) string {
+	var names []string
+	for _, err := range lacks {
+		if m, ok := errors.AsType[*system.MissingError](err); ok {
+			names = append(names, m.Need.Program)
+		}
+	}
+	return strings.Join(names, ", ")
+}
+
+// probePrograms looks for the programs that some experiments need, and some verbs.
+func probePrograms() []host.Finding {
+	programs, err := optionals(systems.FS)
+	if err != nil {
+		return []host.Finding{{What: "programs", Detail: err.Error()}}
+	}
+	var findings []host.Finding
+	for _, p := range programs {
+		findings = append(findings, p.finding())
 	}
 	return findings
 }

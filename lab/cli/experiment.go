@@ -17,6 +17,7 @@ import (
 
 	"skerry.dev/skerry/internal/gobuild"
 	"skerry.dev/skerry/lab/experiment"
+	"skerry.dev/skerry/lab/impair/recording"
 	"skerry.dev/skerry/lab/impair/trace"
 	"skerry.dev/skerry/lab/system"
 	"skerry.dev/skerry/lab/topology"
@@ -58,6 +59,8 @@ func parse(file string, data []byte, systemsDir string) (source, error) {
 	if err == nil {
 		err = errors.Join(e.CheckSystems(names), e.ResolveTraces(func(name string) (string, error) {
 			return findTrace(filepath.Dir(file), name)
+		}), e.ResolveRecordings(func(name string) (string, recording.Recording, error) {
+			return findRecording(filepath.Dir(file), name)
 		}))
 	}
 	if err != nil {
@@ -72,15 +75,29 @@ func findTrace(folder, name string) (string, error) {
 	if trace.Known(name) {
 		return name, nil
 	}
-	path := name
-	if !filepath.IsAbs(path) {
-		path = filepath.Join(folder, path)
-	}
-	path, err := filepath.Abs(path)
+	path, err := absolute(folder, name)
 	if err == nil {
 		_, err = trace.Open(path)
 	}
 	return path, err
+}
+
+// findRecording reads a distribution of an experiment, and names it by its absolute
+// path.
+func findRecording(folder, name string) (path string, r recording.Recording, err error) {
+	path, err = absolute(folder, name)
+	if err == nil {
+		r, err = recording.Open(path)
+	}
+	return path, r, err
+}
+
+// absolute path of a file that is named from a folder.
+func absolute(folder, name string) (string, error) {
+	if !filepath.IsAbs(name) {
+		name = filepath.Join(folder, name)
+	}
+	return filepath.Abs(name)
 }
 
 // withPlugins is an experiment that was read and checked before, with the
@@ -105,7 +122,9 @@ func load(tree fs.FS, e *experiment.Experiment) (s source, err error) {
 			err = stack.Render(values)
 		}
 		if err == nil {
-			err = stack.Check(e.Load)
+			spoken := e.Load
+			spoken.Protocol = e.Protocols()
+			err = stack.Check(spoken)
 		}
 		if err == nil {
 			s.digests[name], err = stack.Digest()
@@ -185,6 +204,10 @@ func (c *commands) validate() *cobra.Command {
 func (c *commands) plan() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "plan FILE", Short: "Show the cells, the way of a request, the time and the cores that a run needs",
+		Long: `Plan prints each cell with the way of a request, how long a repetition takes at
+least, and how many processes spin on a core; below the cells, which programs of
+systems and load tools are missing on this machine, and what brings each. It starts
+nothing.`,
 		Args: exactly(1),
 	}
 	dir := systemsFlag(cmd)
@@ -220,7 +243,7 @@ func (s source) printPlan(cmd *cobra.Command) error {
 	}
 	cmd.Printf("\n%d cells x %d repetitions, about %s on %d cores\n",
 		len(cells), s.Repetitions, total.Round(time.Second), runtime.NumCPU())
-	return nil
+	return printLacks(cmd, s.lacks())
 }
 
 func (c *commands) systems() *cobra.Command {

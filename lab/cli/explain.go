@@ -14,11 +14,16 @@ import (
 	"skerry.dev/skerry/internal/gobuild"
 	"skerry.dev/skerry/lab/adapter"
 	"skerry.dev/skerry/lab/adapter/program"
+	"skerry.dev/skerry/lab/capture"
 	"skerry.dev/skerry/lab/experiment"
 	"skerry.dev/skerry/lab/host"
 	"skerry.dev/skerry/lab/run"
 	"skerry.dev/skerry/lab/system"
+	"skerry.dev/skerry/lab/workload/broker"
 )
+
+// installGo is the remedy where the go command is missing.
+const installGo = "install Go (https://go.dev/doc/install) and put it on the path"
 
 // hint is the remedy of an error, "" where there is none: the error's own, else
 // the first that applies.
@@ -30,7 +35,7 @@ func hint(err error) string {
 	case len(packages) > 0:
 		return fmt.Sprintf("apt-get install %s, or leave the system %s out", strings.Join(packages, " "), name)
 	case errors.Is(err, gobuild.ErrNoGo):
-		return "install Go (https://go.dev/doc/install) and put it on the path"
+		return installGo
 	case errors.Is(err, host.ErrNotRoot):
 		return "run as root, or 'skerry doctor' to see what this host lacks"
 	case errors.Is(err, unix.EPERM), errors.Is(err, host.ErrLinks):
@@ -61,11 +66,17 @@ func hint(err error) string {
 	if changed, ok := errors.AsType[*run.ChangedError](err); ok {
 		return "restore " + folders(changed.System) + " (--systems names another folder), or run the experiment anew"
 	}
+	if changed, ok := errors.AsType[*run.ChangedFileError](err); ok {
+		return "restore " + changed.Path + ", or run the experiment anew"
+	}
 	if unable, ok := errors.AsType[*adapter.UnableError](err); ok {
 		return "leave " + unable.Tool + " out of load.tool, or change load." + unable.Key
 	}
 	if m, ok := errors.AsType[*program.MissingError](err); ok {
 		return toolHint(m)
+	}
+	if m, ok := errors.AsType[*broker.MissingError](err); ok {
+		return "apt-get install " + m.Need.Package + ", or leave " + m.Name + " out of workloads"
 	}
 	if _, ok := errors.AsType[*run.SpaceError](err); ok {
 		return "free some space, or choose another place by --out"
@@ -97,6 +108,8 @@ func labHint(err error) string {
 		return "'skerry fault list' shows those in force, 'skerry fault undo LAB FAULT' ends one"
 	case errors.Is(err, host.ErrLabEnded):
 		return "the file has all that came before"
+	case errors.Is(err, capture.ErrNoCompiler):
+		return "apt-get install tcpdump, or leave --filter out"
 	}
 	return ""
 }
@@ -116,7 +129,11 @@ func ownHint(err error) string {
 		return stack.Hint
 	}
 	if c, ok := errors.AsType[*system.CarryError](err); ok {
-		return "leave " + c.Protocol + " out of load.protocol, or the system " + c.System + " out of systems"
+		what := c.Protocol + " out of load.protocol"
+		if name, isBroker := experiment.Broker(c.Protocol); isBroker {
+			what = name + " out of workloads"
+		}
+		return "leave " + what + ", or the system " + c.System + " out of systems"
 	}
 	if interrupted, ok := errors.AsType[interruptedError](err); ok {
 		return "'skerry report " + interrupted.dir + "' shows those, 'skerry run --resume " + interrupted.dir + "' goes on"

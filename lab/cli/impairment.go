@@ -12,6 +12,7 @@ import (
 	"skerry.dev/skerry/internal/quantity"
 	"skerry.dev/skerry/lab/host"
 	"skerry.dev/skerry/lab/impair"
+	"skerry.dev/skerry/lab/impair/recording"
 )
 
 // linkFlags are the flags that say what a link does.
@@ -36,9 +37,15 @@ func oneWayFlag(cmd *cobra.Command, oneWay *bool) {
 
 // check refuses what cannot be emulated, before a lab is looked for.
 func (f *linkFlags) check() error {
-	if err := impair.Chain(f.does, f.then).Check(); err != nil {
+	stages := impair.Chain(f.does, f.then)
+	err := stages.Check()
+	if err == nil {
+		err = recording.Fill(stages)
+	}
+	if err != nil {
 		return wrongLink(err)
 	}
+	f.does, f.then = stages[0], stagesFlag(stages[1:])
 	if !slices.Contains([]impair.Unit{"", impair.UnitPacket, impair.UnitSuperpacket}, impair.Unit(f.unit)) {
 		return usageError{fmt.Errorf("unit %q is not known", f.unit), "write packet or superpacket"}
 	}
@@ -60,7 +67,7 @@ func impairmentFlags(cmd *cobra.Command, does *impair.Impairment) {
 	flags := cmd.Flags()
 	flags.Var(&does.Delay, "delay", "delay of every packet, such as 5ms")
 	flags.Var(&does.Jitter, "jitter", "variation of the delay")
-	flags.StringVar((*string)(&does.Distribution), "distribution", "", "of the jitter: uniform (default), normal or pareto")
+	flags.Var(distributionFlag{&does.Distribution}, "distribution", "of the jitter: uniform (default), normal, pareto, or a file of measured delays")
 	flags.BoolVar(&does.Unordered, "unordered", false, "let jitter change the order of packets")
 	flags.Var(&does.Reorder, "reorder", "probability that a packet skips the delay and overtakes, such as 1%")
 	flags.Var(&does.Loss, "loss", "probability that a packet is lost, such as 0.1%")
@@ -86,7 +93,7 @@ func wrongLink(err error) error {
 	if wrong, ok := errors.AsType[*impair.Error](err); ok {
 		return usageError{errors.New(wrong.Message), wrong.Hint}
 	}
-	return usageError{error: err}
+	return usageError{err, "name uniform, normal, pareto or a file of delays"}
 }
 
 // burstFlag reads "1%,25%" or "1%,25%,90%".
@@ -123,6 +130,30 @@ func (f burstFlag) String() string {
 
 // Type implements pflag.Value.
 func (f burstFlag) Type() string { return "ENTER,LEAVE[,LOSS]" }
+
+// distributionFlag reads the name of a distribution; a file becomes an absolute
+// path, since the emulator stands in another folder.
+type distributionFlag struct{ *impair.Distribution }
+
+// Set implements pflag.Value.
+func (f distributionFlag) Set(text string) (err error) {
+	if *f.Distribution = impair.Distribution(text); f.IsFile() {
+		text, err = absolute("", text)
+		*f.Distribution = impair.Distribution(text)
+	}
+	return err
+}
+
+// String implements pflag.Value.
+func (f distributionFlag) String() string {
+	if f.Distribution == nil {
+		return ""
+	}
+	return string(*f.Distribution)
+}
+
+// Type implements pflag.Value.
+func (f distributionFlag) Type() string { return "NAME|FILE" }
 
 // traceFlag reads the name of a trace; a file becomes an absolute path, since the
 // emulator stands in another folder.

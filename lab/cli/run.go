@@ -185,6 +185,10 @@ func (c *commands) prepare(cmd *cobra.Command, s source, f runFlags) (run.Option
 	if err != nil {
 		return run.Options{}, err
 	}
+	brokers, err := s.brokers(cmd.Context(), lacks)
+	if err != nil {
+		return run.Options{}, err
+	}
 	if err := cleanBefore(cmd, progress); err != nil {
 		return run.Options{}, err
 	}
@@ -198,7 +202,7 @@ func (c *commands) prepare(cmd *cobra.Command, s source, f runFlags) (run.Option
 		seed = rand.Uint64()
 	}
 	return run.Options{
-		Experiment: s.Experiment, Stacks: s.stacks, Digests: s.digests, NotRunnable: lacks, Tools: tools, Agent: path, Backend: f.backend,
+		Experiment: s.Experiment, Stacks: s.stacks, Digests: s.digests, NotRunnable: lacks, Tools: tools, Brokers: brokers, Agent: path, Backend: f.backend,
 		Dir: f.out, Seed: seed, LabName: fmt.Sprintf("run-%d", os.Getpid()),
 		Version: c.env.Version, Command: slices.Concat([]string{"skerry"}, c.env.Args),
 		Progress: progress, Now: c.now,

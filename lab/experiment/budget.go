@@ -9,6 +9,7 @@ import (
 
 	"skerry.dev/skerry/internal/quantity"
 	"skerry.dev/skerry/lab/impair"
+	"skerry.dev/skerry/lab/impair/proof"
 	"skerry.dev/skerry/lab/topology"
 )
 
@@ -29,12 +30,22 @@ func toolStart(tool string) time.Duration {
 	return 0
 }
 
+// workloadStart is what a workload takes until it answers, beside setUp: RabbitMQ
+// has an Erlang machine to start, and to stop.
+func workloadStart(name string) time.Duration {
+	if name == "rabbitmq" {
+		return 8 * time.Second
+	}
+	return 0
+}
+
 // Estimate is how long one repetition of a cell takes on a perfect host: every
 // request crosses the links of its path once there and back (a new connection
-// twice), waits for the workload, and shares the slowest rate with the other
-// threads; a thread thinks between its requests. Without a path it goes from the
-// client straight to the service. It knows nothing of the system's own work, of
-// slow start or of retransmission, so the truth is longer.
+// more often), waits for the workload, and shares the slowest rate with the other
+// threads; a thread thinks between its requests; the links are proven before and
+// after. Without a path it goes from the client straight to the service. It knows
+// nothing of the system's own work, of slow start or of retransmission, so the
+// truth is longer.
 func (e *Experiment) Estimate(c Cell, path ...topology.Ref) time.Duration {
 	if len(path) == 0 {
 		path = []topology.Ref{e.Topology.Client, e.Topology.Service}
@@ -44,8 +55,8 @@ func (e *Experiment) Estimate(c Cell, path ...topology.Ref) time.Duration {
 	slices.Reverse(path)
 	back := c.Scenario.along(path)
 	trips := 1.0
-	if c.Connection == ConnectionNew && c.Protocol != ProtocolUDP {
-		trips = 2
+	if c.Connection == ConnectionNew {
+		trips += float64(c.Dial())
 	}
 	_, answer := c.Bodies()
 	request := trips*seconds(there.Delay+back.Delay) + seconds(c.Time) +
@@ -55,11 +66,48 @@ func (e *Experiment) Estimate(c Cell, path ...topology.Ref) time.Duration {
 	if c.Rate > 0 {
 		total = seconds(c.Duration) + request // arrivals do not wait for answers
 	}
-	total += (setUp + toolStart(c.Tool)).Seconds()
+	total += (setUp + toolStart(c.Tool) + workloadStart(c.Workload) + c.Scenario.proofs()).Seconds()
 	if total >= float64(math.MaxInt64)/1e9 {
 		return math.MaxInt64
 	}
 	return time.Duration(total * 1e9)
+}
+
+const (
+	// probePause lies between the parts of a probe.
+	probePause = time.Millisecond
+	// probeSilence is how long a probe waits for packets that were lost.
+	probeSilence = 3 * time.Millisecond
+)
+
+// proofs is how long the links of a scenario are probed: those of its first phase
+// before the load, those of its last after it.
+func (s Scenario) proofs() time.Duration {
+	phases := s.Phases()
+	return probe(phases[0].Directions) + probe(phases[len(phases)-1].Directions)
+}
+
+// probe is how long the packets of a probe take: those that time delays are on all
+// directions at once, then each direction has its bursts. A link that replays a
+// trace is not probed.
+func probe(directions []Direction) time.Duration {
+	var delays, bursts, crossing, silence time.Duration
+	for _, d := range directions {
+		stages := d.Stages()
+		if stages.IsZero() || stages.Replays() {
+			continue
+		}
+		packets := proof.Delays(stages...)
+		delays = max(delays, packets[len(packets)-1].At+probePause)
+		_, span := proof.Bursts(stages...)
+		bursts += span
+		all := stages.Together()
+		crossing = max(crossing, (all.Delay + stages.Reach()).Std())
+		if all.MeanLoss() > 0 || all.Corrupt > 0 {
+			silence = probeSilence
+		}
+	}
+	return delays + bursts + crossing + silence
 }
 
 // along is the delay of all links of a path, and the rate of the slowest.

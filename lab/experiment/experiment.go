@@ -71,9 +71,11 @@ type Link struct {
 
 // Workload is the application served.
 type Workload struct {
-	// Name: payload-echo, payload-recv, static-reply, hello-world, sleep or burn.
-	Name string `yaml:"name" json:"name" jsonschema:"enum=payload-echo,enum=payload-recv,enum=static-reply,enum=hello-world,enum=sleep,enum=burn"`
-	// Size of the request's body, for payload-echo and payload-recv; a list is a factor.
+	// Name: payload-echo, payload-recv, static-reply, hello-world, sleep or burn; or
+	// a message broker, mosquitto (MQTT) or rabbitmq (AMQP 0-9-1).
+	Name string `yaml:"name" json:"name" jsonschema:"enum=payload-echo,enum=payload-recv,enum=static-reply,enum=hello-world,enum=sleep,enum=burn,enum=mosquitto,enum=rabbitmq"`
+	// Size of the request's body, for payload-echo and payload-recv, or of a broker's
+	// message; a list is a factor.
 	Size List[quantity.Size] `yaml:"size,omitempty" json:"size,omitempty"`
 	// Time that sleep sleeps or burn computes per request; a list is a factor.
 	Time List[quantity.Duration] `yaml:"time,omitempty" json:"time,omitempty"`
@@ -87,7 +89,7 @@ type Load struct {
 	// Tool that sends the requests: skerry (default), ab, hey, jmeter, k6 or wrk.
 	Tool List[string] `yaml:"tool,omitempty" json:"tool,omitempty"`
 	// Protocol: http/1.1 (default), http/2 (without TLS), or as plain bytes, for
-	// payload-echo alone, tcp or udp (one datagram each way).
+	// payload-echo alone, tcp or udp (one datagram each way). Brokers have their own.
 	Protocol List[string] `yaml:"protocol,omitempty" json:"protocol,omitempty"`
 	// Threads that request at the same time, 1 to 1024; 1 by default. In an open
 	// loop they bound the requests in flight.

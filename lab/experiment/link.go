@@ -64,15 +64,14 @@ func (l Link) ends() (from, to topology.Ref) {
 }
 
 // impairment is what packets from one node to another meet: a direction that
-// names the nodes wins over one that names their clusters, and one that does
-// nothing over none, as in the emulator.
+// names the nodes wins over one that names their clusters, even where it does
+// nothing, as in the emulator.
 func (s Scenario) impairment(from, to topology.Ref) impair.Stages {
 	fromCluster, _ := from.Split()
 	toCluster, _ := to.Split()
 	var found impair.Stages
 	for _, d := range s.Directions() {
 		switch {
-		case d.IsZero():
 		case d.From == from && d.To == to:
 			return d.Stages()
 		case string(d.From) == fromCluster && string(d.To) == toCluster:
@@ -180,8 +179,6 @@ func (c *checker) ends(at string, l Link, refs []string) bool {
 	}
 	_, fromNode := from.Split()
 	_, toNode := to.Split()
-	fromCluster, _ := from.Split()
-	toCluster, _ := to.Split()
 	switch {
 	case !good:
 	case from == to:
@@ -190,10 +187,6 @@ func (c *checker) ends(at string, l Link, refs []string) bool {
 	case (fromNode == "") != (toNode == ""):
 		c.add(paths[1], "name two clusters, or two nodes as CLUSTER/NODE",
 			"the link joins a cluster and a node: %.80q and %.80q", string(from), string(to))
-		good = false
-	case fromNode != "" && fromCluster != toCluster && l.IsZero():
-		c.add(at, "remove it, or give it a delay, a loss or a rate",
-			"a link of two nodes that does nothing cannot undo what their clusters' link does")
 		good = false
 	}
 	return good

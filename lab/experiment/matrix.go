@@ -39,7 +39,7 @@ func (e *Experiment) Cells() []Cell {
 	cells = cross(cells, or(e.Load.Think, 0), func(c *Cell, d quantity.Duration) { c.Think = d })
 	cells = cross(cells, or(e.Load.Rate, 0), func(c *Cell, f quantity.Frequency) { c.Rate = f })
 	cells = cross(cells, or(e.Load.Tool, ToolSkerry), send)
-	cells = cross(cells, or(e.Load.Protocol, ProtocolHTTP1), e.Load.speak)
+	cells = e.Load.speakAll(cells)
 	return cross(cells, or(e.Load.Connection, ConnectionKept), func(c *Cell, kind string) { c.Connection = kind })
 }
 
@@ -49,6 +49,23 @@ func send(c *Cell, tool string) {
 	if c.Tool = tool; tool == ToolSkerry {
 		c.Tool = ""
 	}
+}
+
+// speakAll gives every cell each of the protocols, but those of a broker its own.
+func (l Load) speakAll(cells []Cell) (all []Cell) {
+	for _, c := range cells {
+		kind, _ := workloadKind(c.Workload)
+		all = append(all, cross([]Cell{c}, l.protocolsOf(kind), l.speak)...)
+	}
+	return all
+}
+
+// protocolsOf are those by which a kind of workload is asked.
+func (l Load) protocolsOf(kind workload) []string {
+	if kind.broker != "" {
+		return []string{kind.broker}
+	}
+	return or(l.Protocol, ProtocolHTTP1)
 }
 
 // speak sets the protocol of a cell and what goes with it. The first of them has
@@ -110,7 +127,6 @@ func (c *checker) matrix() {
 		{"load.think", len(or(e.Load.Think, 0))},
 		{"load.rate", len(or(e.Load.Rate, 0))},
 		{"load.tool", len(or(e.Load.Tool, ""))},
-		{"load.protocol", len(or(e.Load.Protocol, ""))},
 		{"load.connection", len(or(e.Load.Connection, ""))},
 	}
 	served, lists := c.served()
@@ -129,14 +145,17 @@ func (c *checker) matrix() {
 	}
 }
 
-// served counts the workloads at each of their sizes and times, and names the lists.
+// served counts the workloads at each of their sizes, times and protocols, and names
+// the lists.
 func (c *checker) served() (levels uint64, lists []factor) {
-	lists = append(lists, factor{"workloads", len(c.e.Workloads)})
+	lists = append(lists, factor{"workloads", len(c.e.Workloads)}, factor{"load.protocol", len(c.e.Load.Protocol)})
 	for i, w := range c.e.Workloads {
-		sizes, times := len(or(w.Size, 0)), len(or(w.Time, 0))
+		sizes, durations := len(or(w.Size, 0)), len(or(w.Time, 0))
 		lists = append(lists,
-			factor{fmt.Sprintf("workloads[%d].size", i), sizes}, factor{fmt.Sprintf("workloads[%d].time", i), times})
-		levels += uint64(sizes) * uint64(times) // a file has room for 10^6 of each at most
+			factor{fmt.Sprintf("workloads[%d].size", i), sizes}, factor{fmt.Sprintf("workloads[%d].time", i), durations})
+		kind, _ := workloadKind(w.Name)
+		// A file has room for 10^6 of each at most.
+		levels += times(uint64(sizes)*uint64(durations), len(c.e.Load.protocolsOf(kind)))
 	}
 	return levels, lists
 }
@@ -184,6 +203,28 @@ func canonical(c Cell) []byte {
 
 // Speaks is the protocol of the load, by its name: that of an empty Protocol too.
 func (c Cell) Speaks() string { return cmp.Or(c.Protocol, ProtocolHTTP1) }
+
+// Dial is how many round trips a new connection takes before its first request:
+// that of TCP, and those in which a client and a broker agree.
+func (c Cell) Dial() int {
+	switch c.Protocol {
+	case ProtocolUDP:
+		return 0
+	case ProtocolMQTT:
+		return 3 // TCP, connect, subscribe
+	case ProtocolAMQP:
+		return 7 // TCP, start, tune, open, channel, queue, consumer
+	}
+	return 1
+}
+
+// chosen is the level of the cell of the factor load.protocol: none of a broker.
+func (c Cell) chosen() string {
+	if kind, _ := workloadKind(c.Workload); kind.broker != "" {
+		return ""
+	}
+	return c.Speaks()
+}
 
 // SentBy is the tool that sends the requests, by its name: Skerry's own too.
 func (c Cell) SentBy() string { return cmp.Or(c.Tool, ToolSkerry) }

@@ -114,7 +114,11 @@ func TestEstimate(t *testing.T) {
 		Between: []topology.Ref{"c1", "c2"}, Impairment: impair.Impairment{Delay: quantity.Duration(10 * time.Millisecond), Rate: 8e6},
 	}}}
 	base.Iterations, base.Warmup, base.Size = 90, 10, 1000
-	setUp := e.Estimate(experiment.Cell{})
+	// rest is what a repetition takes besides its requests.
+	rest := func(c experiment.Cell) time.Duration {
+		c.Iterations, c.Warmup = 0, 0
+		return e.Estimate(c)
+	}
 	for _, c := range []struct {
 		name   string
 		change func(*experiment.Cell)
@@ -134,7 +138,7 @@ func TestEstimate(t *testing.T) {
 	} {
 		cell := base
 		c.change(&cell)
-		if got := (e.Estimate(cell) - setUp) / 100; (got - c.want).Abs() > time.Microsecond {
+		if got := (e.Estimate(cell) - rest(cell)) / 100; (got - c.want).Abs() > time.Microsecond {
 			t.Errorf("%s: %v a request, want %v", c.name, got, c.want)
 		}
 	}
@@ -142,13 +146,51 @@ func TestEstimate(t *testing.T) {
 	base.Scenario.Links = append(base.Scenario.Links, experiment.Link{
 		Between: []topology.Ref{"c1/head", "c1/worker"}, Impairment: impair.Impairment{Delay: quantity.Duration(5 * time.Millisecond), Rate: 4e6},
 	})
-	if got := (e.Estimate(base, "c2/worker", "c1/head", "c1/worker") - setUp) / 100; (got - 34*time.Millisecond).Abs() > time.Microsecond {
+	if got := (e.Estimate(base, "c2/worker", "c1/head", "c1/worker") - rest(base)) / 100; (got - 34*time.Millisecond).Abs() > time.Microsecond {
 		t.Errorf("over two links: %v a request, want 34ms", got)
 	}
 	base.Size, base.Iterations, base.Threads = 1<<30, 10_000_000, 1024
 	base.Scenario.Links[0].Rate = 1
 	if got := e.Estimate(base); got != 1<<63-1 {
 		t.Errorf("longer than 290 years: %v", got)
+	}
+}
+
+// A proof takes the time of its packets: 24 of them 0.4 ms apart, or 96 where there
+// is jitter, in all directions at once; three bursts one direction after the other;
+// twice, before and after the load.
+func TestEstimateHasTheProofs(t *testing.T) {
+	e := read(t, "testdata/quickstart.yaml")
+	const ms = quantity.Duration(time.Millisecond)
+	between := func(does impair.Impairment) []experiment.Link {
+		return []experiment.Link{{Between: []topology.Ref{"c1", "c2"}, Impairment: does}}
+	}
+	none := e.Estimate(experiment.Cell{})
+	for _, c := range []struct {
+		name     string
+		scenario experiment.Scenario
+		want     time.Duration
+	}{
+		{"no link", experiment.Scenario{}, 0},
+		{"a link that does nothing", experiment.Scenario{Links: between(impair.Impairment{})}, 0},
+		{"delay", experiment.Scenario{Links: between(impair.Impairment{Delay: 10 * ms})}, 2 * 20200 * time.Microsecond},
+		{"delay and loss", experiment.Scenario{Links: between(impair.Impairment{Delay: 10 * ms, Loss: 0.01})}, 2 * 23200 * time.Microsecond},
+		{"one direction", experiment.Scenario{
+			Links: []experiment.Link{{From: "c1", To: "c2", Impairment: impair.Impairment{Delay: 10 * ms}}},
+		}, 2 * 20200 * time.Microsecond},
+		{"jitter", experiment.Scenario{Links: between(impair.Impairment{Delay: 10 * ms, Jitter: 5 * ms})}, 2 * (95*500 + 1000 + 15000) * time.Microsecond},
+		// A burst is of 50 frames, which fill half of the queue, and begins 1.1 times
+		// their time after the one before.
+		{"rate", experiment.Scenario{Links: between(impair.Impairment{Rate: 1e9})}, 2 * (10200*time.Microsecond + 2*3*666160)},
+		{"a link that is cut at the end", experiment.Scenario{
+			Links:    between(impair.Impairment{Delay: 10 * ms}),
+			Timeline: []experiment.Event{{At: ms, Down: true, Link: experiment.Link{Between: []topology.Ref{"c1", "c2"}}}},
+		}, (20200 + 13200) * time.Microsecond},
+		{"a trace", experiment.Scenario{Links: between(impair.Impairment{Trace: "lte"})}, 0},
+	} {
+		if got := e.Estimate(experiment.Cell{Scenario: c.scenario}) - none; (got - c.want).Abs() > time.Microsecond {
+			t.Errorf("%s: the proofs take %v, want %v", c.name, got, c.want)
+		}
 	}
 }
 

@@ -45,7 +45,14 @@ const (
 	ProtocolUDP = "udp"
 )
 
-// Protocols lists them.
+// Protocols that message brokers speak, each its own: load.protocol does not name
+// them.
+const (
+	ProtocolMQTT = "mqtt" // 3.1.1, at QoS 1
+	ProtocolAMQP = "amqp" // 0-9-1, without acknowledgements
+)
+
+// Protocols lists those that load.protocol may name.
 func Protocols() []string {
 	return []string{ProtocolHTTP1, ProtocolHTTP2, ProtocolTCP, ProtocolUDP}
 }

@@ -13,6 +13,7 @@ import (
 
 	"skerry.dev/skerry/internal/quantity"
 	"skerry.dev/skerry/internal/strict"
+	"skerry.dev/skerry/lab/impair"
 	"skerry.dev/skerry/lab/topology"
 )
 
@@ -82,6 +83,11 @@ func mapType(t reflect.Type) *jsonschema.Schema {
 		return oneOf(text(quantity.FractionPattern, "0.08%"), &jsonschema.Schema{Type: "number", Minimum: "0", Maximum: "1"})
 	case reflect.TypeFor[Bound]():
 		return oneOf(&jsonschema.Schema{Type: "string", Examples: []any{"1.5ms", "-500us", "2%", "200/s"}}, &jsonschema.Schema{Type: "number"})
+	case reflect.TypeFor[impair.Distribution]():
+		return oneOf(
+			&jsonschema.Schema{Type: "string", Enum: []any{impair.Uniform, impair.Normal, impair.Pareto}},
+			text("[./]", "delays.csv"),
+		)
 	case reflect.TypeFor[topology.Ref]():
 		return text(refPattern, "c1", "c1/worker")
 	}

@@ -111,7 +111,7 @@ func dimensions() []dimension {
 			func(e *Experiment) []string { return texts(e.Load.Rate) }},
 		{"tool", "", Cell.SentBy, func(s Selector) []string { return s.Tool },
 			func(e *Experiment) []string { return or(e.Load.Tool, ToolSkerry) }},
-		{"protocol", "", Cell.Speaks, func(s Selector) []string { return s.Protocol },
+		{"protocol", "", Cell.chosen, func(s Selector) []string { return s.Protocol },
 			func(e *Experiment) []string { return or(e.Load.Protocol, ProtocolHTTP1) }},
 		{"connection", "", func(c Cell) string { return c.Connection }, func(s Selector) []string { return s.Connection },
 			func(e *Experiment) []string { return or(e.Load.Connection, ConnectionKept) }},

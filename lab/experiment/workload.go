@@ -33,6 +33,9 @@ type workload struct {
 	// one that is always the same.
 	echoes bool
 	answer quantity.Size
+	// broker is the protocol that a message broker speaks; empty for all others,
+	// which speak what load.protocol says.
+	broker string
 }
 
 func workloadKinds() []workload {
@@ -43,6 +46,8 @@ func workloadKinds() []workload {
 		{name: "hello-world", answer: 13},
 		{name: "sleep", time: true},
 		{name: "burn", time: true, memory: true},
+		{name: "mosquitto", size: true, echoes: true, broker: ProtocolMQTT},
+		{name: "rabbitmq", size: true, echoes: true, broker: ProtocolAMQP},
 	}
 }
 
@@ -62,6 +67,32 @@ func Workloads() []string {
 		names = append(names, w.name)
 	}
 	return names
+}
+
+// Broker is the workload that speaks a protocol of message brokers, and whether
+// there is one: such a protocol is what load.protocol does not name, and what all
+// that carries TCP carries.
+func Broker(protocol string) (name string, ok bool) {
+	for _, w := range workloadKinds() {
+		if w.broker != "" && w.broker == protocol {
+			return w.name, true
+		}
+	}
+	return "", false
+}
+
+// Protocols lists those by which the workloads are asked, each once.
+func (e *Experiment) Protocols() []string {
+	var all []string
+	for _, w := range e.Workloads {
+		kind, _ := workloadKind(w.Name)
+		for _, p := range e.Load.protocolsOf(kind) {
+			if !slices.Contains(all, p) {
+				all = append(all, p)
+			}
+		}
+	}
+	return all
 }
 
 // workloads checks that each has what its kind takes, and nothing else.
@@ -88,9 +119,23 @@ func (c *checker) workloads() {
 			within(c, path+".memory", []quantity.Size{w.Memory}, 1, memoryMax)
 		}
 		c.timeout(path, w)
+		if kind.broker != "" {
+			c.driven(w.Name)
+		}
 	}
 	if len(names) > 0 || len(c.e.Workloads) == 0 {
 		c.names("workload", names, paths)
+	}
+}
+
+// driven refuses tools that speak HTTP alone: the matrix crosses each with every
+// workload.
+func (c *checker) driven(broker string) {
+	for i, tool := range c.e.Load.Tool {
+		if tool != ToolSkerry && slices.Contains(Tools(), tool) {
+			c.add(fmt.Sprintf("load.tool[%d]", i), "leave "+tool+" out, or give "+broker+" an experiment of its own",
+				"%s cannot drive %s, only %s can", tool, broker, ToolSkerry)
+		}
 	}
 }
 
@@ -160,12 +205,23 @@ func (c *checker) protocols() {
 		}
 		return "write http/1.1, http/2, tcp or udp"
 	})
+	own := func(w Workload) bool {
+		kind, _ := workloadKind(w.Name)
+		return kind.broker == ""
+	}
+	if c.e.Load.Protocol != nil && len(c.e.Workloads) > 0 && !slices.ContainsFunc(c.e.Workloads, own) {
+		c.add("load.protocol", "remove it: a broker speaks its own", "no workload is asked by a protocol of the load")
+	}
 	for i, p := range c.e.Load.Protocol {
 		if p != ProtocolTCP && p != ProtocolUDP {
 			continue
 		}
 		for j, w := range c.e.Workloads {
-			if kind, known := workloadKind(w.Name); known && !kind.echoes {
+			kind, known := workloadKind(w.Name)
+			if kind.broker != "" {
+				continue
+			}
+			if known && !kind.echoes {
 				c.add(fmt.Sprintf("load.protocol[%d]", i), "serve payload-echo alone, or give "+p+" an experiment of its own",
 					"%s carries bytes there and back, not the requests of %s", p, w.Name)
 			}

@@ -82,8 +82,17 @@ type arrived struct {
 
 // cross sends n datagrams, one each interval, and waits until none has come for a
 // while. What does not look like one of them is left out.
-func (d datagrams) cross(t *testing.T, n int, interval time.Duration) (all []arrived) {
+func (d datagrams) cross(t *testing.T, n int, interval time.Duration) []arrived {
 	t.Helper()
+	all, err := d.crossed(n, interval)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// crossed is cross where tests may not end at once.
+func (d datagrams) crossed(n int, interval time.Duration) (all []arrived, err error) {
 	start := time.Now()
 	times := make([]time.Duration, n)
 	sent := make(chan error, 1)
@@ -101,14 +110,14 @@ func (d datagrams) cross(t *testing.T, n int, interval time.Duration) (all []arr
 	buffer := make([]byte, 2*datagramBytes)
 	for {
 		if err := d.to.SetReadDeadline(time.Now().Add(300 * time.Millisecond)); err != nil {
-			t.Fatal(err)
+			return nil, errors.Join(err, <-sent)
 		}
 		length, err := d.to.Read(buffer)
 		if errors.Is(err, os.ErrDeadlineExceeded) {
 			break
 		}
 		if err != nil {
-			t.Fatal(err)
+			return nil, errors.Join(err, <-sent)
 		}
 		number := int(binary.BigEndian.Uint32(buffer))
 		if length != datagramBytes || number >= n {
@@ -121,12 +130,12 @@ func (d datagrams) cross(t *testing.T, n int, interval time.Duration) (all []arr
 		all = append(all, a)
 	}
 	if err := <-sent; err != nil {
-		t.Fatal(err)
+		return nil, err
 	}
 	for i := range all {
 		all[i].took = all[i].after - times[all[i].number]
 	}
-	return all
+	return all, nil
 }
 
 // seen are the counters of a direction.

@@ -52,7 +52,10 @@ func (i Impairment) checkDelay() error {
 	case i.Jitter > 0 && i.Delay == 0:
 		return wrong("jitter", "set delay as well", "jitter %s has no delay to vary", i.Jitter)
 	case !i.Distribution.known():
-		return wrong("distribution", "write uniform, normal or pareto", "distribution %q is not known", string(i.Distribution))
+		return wrong("distribution", "write uniform, normal, pareto, or a file such as delays.csv or ./delays",
+			"distribution %q is not known", string(i.Distribution))
+	case i.Distribution.IsFile(): // its delays can stand alone, and are cut where a packet would arrive too early
+		return nil
 	case i.Distribution != "" && i.Jitter == 0:
 		return wrong("distribution", "set jitter as well", "distribution %s has no jitter to shape", string(i.Distribution))
 	case i.Distribution != Normal && i.Jitter > i.Delay:

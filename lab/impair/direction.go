@@ -22,6 +22,10 @@ func (d Direction) Stages() Stages { return Chain(d.Impairment, d.Then) }
 // IsZero reports that no stage does anything.
 func (d Direction) IsZero() bool { return d.Stages().IsZero() }
 
+// Exempts reports that packets from one node to another meet nothing, whatever
+// the direction between their clusters does.
+func (d Direction) Exempts() bool { return d.Match.Source.IsValid() && d.IsZero() }
+
 // String describes all stages on one line.
 func (d Direction) String() string { return d.Stages().String() }
 

@@ -24,7 +24,8 @@ const (
 	UnitSuperpacket Unit = "superpacket"
 )
 
-// Distribution shapes jitter around the delay.
+// Distribution shapes jitter around the delay: one of those below, or the file of
+// a recorded one, which has a dot or a slash in its name.
 type Distribution string
 
 // Jitter distributions.
@@ -48,11 +49,14 @@ const TableReach = 4
 type Impairment struct {
 	// Delay is added to every packet, one way.
 	Delay quantity.Duration `yaml:"delay,omitempty" json:"delay,omitempty"`
-	// Jitter varies the delay: half-width (uniform) or standard deviation (normal,
-	// pareto).
+	// Jitter varies the delay: half-width (uniform) or standard deviation (all
+	// others).
 	Jitter quantity.Duration `yaml:"jitter,omitempty" json:"jitter,omitempty"`
-	// Distribution of the jitter: uniform (default), normal or pareto.
-	Distribution Distribution `yaml:"distribution,omitempty" json:"distribution,omitempty" jsonschema:"enum=uniform,enum=normal,enum=pareto"`
+	// Distribution of the jitter: uniform (default), normal, pareto, or a file of
+	// delays that were measured. Without a jitter these are added as they are.
+	Distribution Distribution `yaml:"distribution,omitempty" json:"distribution,omitempty"`
+	// Table is what the file of the distribution says, once it was read.
+	Table *Table `yaml:"-" json:"-"`
 	// Unordered lets jitter change the order of packets; by default order is kept.
 	Unordered bool `yaml:"unordered,omitempty" json:"unordered,omitempty"`
 	// Reorder is the probability that a packet skips the delay and so overtakes
@@ -104,7 +108,8 @@ const queueFramesMin = 100
 
 // IsZero reports that the link does nothing to a packet.
 func (i Impairment) IsZero() bool {
-	return i.Delay == 0 && i.Jitter == 0 && i.Rate == 0 && i.Trace == "" && !i.Lossy() && !i.copies()
+	return i.Delay == 0 && i.Jitter == 0 && i.Rate == 0 && i.Trace == "" &&
+		!i.Distribution.IsFile() && !i.Lossy() && !i.copies()
 }
 
 // Lossy reports that packets are lost at random.
@@ -190,7 +195,7 @@ func (i Impairment) QueueBytes() int64 {
 
 // Reach is the most that jitter adds to the delay.
 func (i Impairment) Reach() quantity.Duration {
-	return quantity.Duration(float64(i.Jitter) * i.Distribution.Quantile(1))
+	return quantity.Duration(float64(i.Jitter) * i.Quantile(1))
 }
 
 // SplitsPackets reports whether super-packets must be segmented before the link.

@@ -94,7 +94,7 @@ func (s Stages) Together() Impairment {
 		all.Delay += i.Delay
 		all.Jitter += i.Jitter
 		if all.Distribution == "" {
-			all.Distribution = i.Distribution
+			all.Distribution, all.Table = i.Distribution, i.Table
 		}
 		all.Unordered = all.Unordered || i.Unordered
 		either(&all.Loss, quantity.Fraction(i.MeanLoss()))

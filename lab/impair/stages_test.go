@@ -3,6 +3,7 @@ package impair_test
 import (
 	"errors"
 	"math"
+	"net/netip"
 	"testing"
 
 	"skerry.dev/skerry/lab/impair"
@@ -61,6 +62,26 @@ func TestStagesDoWhatAnyDoes(t *testing.T) {
 	reach := impair.Stages{{Delay: 5 * ms, Jitter: ms}, {Delay: 9 * ms, Jitter: 2 * ms, Distribution: impair.Normal}}.Reach()
 	if reach != 9*ms {
 		t.Errorf("jitter of ±1ms and of a deviation of 2ms reaches %s, want 9ms", reach)
+	}
+}
+
+// A direction between two nodes that does nothing stands before that of their
+// clusters, any other that does nothing before none.
+func TestExempts(t *testing.T) {
+	nodes := impair.Match{In: "c1", Out: "c2", Source: netip.MustParseAddr("10.1.0.1"), Destination: netip.MustParseAddr("10.2.0.1")}
+	for _, c := range []struct {
+		name string
+		d    impair.Direction
+		want bool
+	}{
+		{"nodes of two clusters", impair.Direction{Match: nodes, Then: []impair.Impairment{{}}}, true},
+		{"nodes that have a link", impair.Direction{Match: nodes, Then: []impair.Impairment{{Delay: ms}}}, false},
+		{"clusters", impair.Direction{Match: impair.Match{In: "c1", Out: "c2"}}, false},
+		{"nodes of one cluster", impair.Direction{Match: impair.Match{In: "c1n1", Out: "c1n2", Bridged: true}}, false},
+	} {
+		if got := c.d.Exempts(); got != c.want {
+			t.Errorf("%s: exempts is %t", c.name, got)
+		}
 	}
 }
 

@@ -23,6 +23,9 @@ const (
 	classTrailing    = "bytes after answer"
 	// classStream is a stream of HTTP/2 that the peer gave up.
 	classStream = "stream reset"
+	// classDenied is what a broker says no to: a connection, a subscription, or all
+	// that was agreed before.
+	classDenied = "refused by broker"
 	// classMissed is a request of an open loop that was never begun.
 	classMissed = "missed"
 	// The next two are this machine's own limits, not the system's.
@@ -56,6 +59,7 @@ func class(err error) string {
 		{errTrailing, classTrailing},
 		{errMalformed, classMalformed},
 		{errRefused, classStream},
+		{errDenied, classDenied},
 	} {
 		if errors.Is(err, known.err) {
 			return known.name

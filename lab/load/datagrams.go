@@ -36,8 +36,9 @@ func newDatagrams(payload []byte) *datagrams {
 
 // begin asks for the kernel's times of arrival. Without them the clock is read
 // after the datagram, which adds the time to wake up.
-func (d *datagrams) begin(l *link) {
+func (d *datagrams) begin(l *link) error {
 	_ = unix.SetsockoptInt(l.socket.fd, unix.SOL_SOCKET, unix.SO_TIMESTAMPNS, 1)
+	return nil
 }
 
 func (d *datagrams) exchange(l *link, buf []byte) (answer, error) {

@@ -39,11 +39,12 @@ func formatHTTP1(target string, m Message, last bool) []byte {
 	return b.Bytes()
 }
 
-func (h *http1) begin(l *link) {
+func (h *http1) begin(l *link) error {
 	if h.reader == nil {
 		h.reader = bufio.NewReaderSize(l, readChunk)
 	}
 	h.reader.Reset(l)
+	return nil
 }
 
 // exchange reads only once all is written, so a server that answers a body

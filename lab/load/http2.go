@@ -76,7 +76,7 @@ func formatHTTP2(target string, m Message) []byte {
 
 // begin leaves the preface, the settings and the connection's window to be
 // written with the first request: prior knowledge need not wait for an answer.
-func (h *http2Link) begin(l *link) {
+func (h *http2Link) begin(l *link) error {
 	if h.reader == nil {
 		h.reader = bufio.NewReaderSize(l, readChunk)
 	}
@@ -96,6 +96,7 @@ func (h *http2Link) begin(l *link) {
 	h.out = append(h.out[:0], http2.ClientPreface...)
 	h.frame(http2.FrameSettings, 0, 0, settings)
 	h.grant(windowMax - windowDefault)
+	return nil
 }
 
 // frame adds a frame to what is to be written.

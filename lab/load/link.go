@@ -1,6 +1,7 @@
 package load
 
 import (
+	"bufio"
 	"errors"
 	"io"
 	"net"
@@ -22,12 +23,14 @@ var (
 	errNoAnswer  = errors.New("connection closed before an answer")
 	errMalformed = errors.New("not the protocol")
 	errRefused   = errors.New("stream ended by the peer")
+	errDenied    = errors.New("refused by the broker")
 )
 
 // protocol is how a thread speaks on its connections, one after the other.
 type protocol interface {
-	// begin forgets the connection before; l is a new one.
-	begin(l *link)
+	// begin forgets the connection before, and readies l, a new one, for its first
+	// request: what that costs counts as the dial.
+	begin(l *link) error
 	// exchange sends a request and reads the answer's body into buf, which is a
 	// byte longer than the answer that is expected.
 	exchange(l *link, buf []byte) (answer, error)
@@ -82,8 +85,11 @@ func (l *link) ready(address netip.AddrPort, deadline int64) error {
 	if err != nil {
 		return err
 	}
-	l.conn, l.socket, l.ended = s, s, false
-	l.protocol.begin(l)
+	l.conn, l.socket, l.ended, l.budget = s, s, false, answerOverhead
+	if err := l.protocol.begin(l); err != nil {
+		l.close()
+		return err
+	}
 	return nil
 }
 
@@ -131,6 +137,15 @@ func (l *link) stamp(n int) {
 		l.firstByte = l.lastByte
 	}
 	l.budget -= n
+}
+
+// starts notes that a packet starts here, behind a protocol's reader: what came
+// with the last read has been there since then, anything else comes with the next.
+func (l *link) starts(r *bufio.Reader) {
+	l.firstByte = 0
+	if r.Buffered() > 0 {
+		l.firstByte = l.lastByte
+	}
 }
 
 // ofSocket reports an error that Read gave; any other is the parser's.

@@ -1,5 +1,5 @@
-// Package load drives a workload over HTTP/1.1, HTTP/2, TCP or UDP in a closed
-// or an open loop and records every request: it is the lab's stop-watch. A
+// Package load drives a workload over HTTP/1.1, HTTP/2, TCP, UDP, MQTT or AMQP in
+// a closed or an open loop and records every request: it is the lab's stop-watch. A
 // thread of either is one coroutine that owns one connection and does
 // everything itself, with no other client library between the clock and the
 // socket; all threads share one core.

@@ -49,7 +49,7 @@ func startFunc(t *testing.T, h http.HandlerFunc) string {
 }
 
 // startRaw serves each connection by hand; serve returns to close it.
-func startRaw(t *testing.T, serve func(net.Conn)) string {
+func startRaw(t testing.TB, serve func(net.Conn)) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

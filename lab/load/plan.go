@@ -12,6 +12,7 @@ import (
 
 	"skerry.dev/skerry/internal/quantity"
 	"skerry.dev/skerry/lab/workload"
+	"skerry.dev/skerry/lab/workload/broker"
 )
 
 const userAgent = "skerry-agent"
@@ -48,7 +49,7 @@ type Message struct {
 func (s Spec) Message() Message {
 	m := Message{Method: http.MethodGet, Path: "/"}
 	switch s.Workload {
-	case workload.PayloadEcho, workload.PayloadRecv:
+	case workload.PayloadEcho, workload.PayloadRecv, broker.Mosquitto, broker.RabbitMQ:
 		m.Method, m.Body = http.MethodPost, payload(s.Size, s.Seed)
 	case workload.Sleep:
 		m.Method, m.Body = http.MethodPost, []byte(decimal(float64(s.Time)/1e6))
@@ -82,7 +83,7 @@ func newPlan(ctx context.Context, s Spec) (*plan, error) {
 	m := s.Message()
 	p := &plan{Spec: s, address: address, message: m, wantLen: -1}
 	switch s.Workload {
-	case workload.PayloadEcho:
+	case workload.PayloadEcho, broker.Mosquitto, broker.RabbitMQ:
 		p.want, p.wantLen = m.Body, len(m.Body)
 	case workload.StaticReply:
 		p.wantLen = workload.StaticReplyLen
@@ -93,7 +94,7 @@ func newPlan(ctx context.Context, s Spec) (*plan, error) {
 	switch s.Protocol {
 	case workload.HTTP2:
 		p.wire = formatHTTP2(p.Target, m)
-	case workload.TCP, workload.UDP:
+	case workload.TCP, workload.UDP, broker.MQTT, broker.AMQP:
 		p.wire = m.Body
 	default:
 		p.wire = formatHTTP1(p.Target, m, p.Connection == New)
@@ -110,6 +111,10 @@ func (p *plan) protocol() protocol {
 		return &stream{request: p.wire}
 	case workload.UDP:
 		return newDatagrams(p.wire)
+	case broker.MQTT:
+		return &mqttLink{body: p.wire}
+	case broker.AMQP:
+		return &amqpLink{body: p.wire}
 	}
 	return &http1{request: p.wire}
 }

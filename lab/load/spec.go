@@ -11,6 +11,7 @@ import (
 
 	"skerry.dev/skerry/internal/quantity"
 	"skerry.dev/skerry/lab/workload"
+	"skerry.dev/skerry/lab/workload/broker"
 )
 
 // ErrSpec is returned for a Spec that cannot be run.
@@ -58,11 +59,12 @@ type OpenLoop struct {
 type Spec struct {
 	// Target is HOST:PORT. A name is looked up once, before the first request.
 	Target string `json:"target"`
-	// Workload that the target serves: a name of package workload.
+	// Workload that the target serves: a name of package workload, or a broker.
 	Workload string `json:"workload"`
-	// Protocol by which it is asked: one of package workload; empty is HTTP/1.1.
+	// Protocol by which it is asked: one of package workload, of a broker its own;
+	// empty is HTTP/1.1.
 	Protocol string `json:"protocol,omitempty"`
-	// Size of the request's body, for payload-echo and payload-recv.
+	// Size of the request's body, for payload-echo, payload-recv and brokers.
 	Size quantity.Size `json:"size,omitempty"`
 	// Time that sleep sleeps or burn computes.
 	Time quantity.Duration `json:"time,omitempty"`
@@ -116,10 +118,11 @@ func (s Spec) Check() error {
 }
 
 func (s Spec) checkWorkload() error {
-	payload := s.Workload == workload.PayloadEcho || s.Workload == workload.PayloadRecv
+	payload := s.Workload == workload.PayloadEcho || s.Workload == workload.PayloadRecv || s.brokered()
+	names := slices.Concat(workload.Names(), broker.Names())
 	switch {
-	case !slices.Contains(workload.Names(), s.Workload):
-		return fmt.Errorf("workload %q is none of %s", s.Workload, strings.Join(workload.Names(), ", "))
+	case !slices.Contains(names, s.Workload):
+		return fmt.Errorf("workload %q is none of %s", s.Workload, strings.Join(names, ", "))
 	case s.Size < 0 || s.Size > workload.BodyMax:
 		return fmt.Errorf("size %s lies outside 0B to %s", s.Size, quantity.Size(workload.BodyMax))
 	case s.Size > 0 && !payload:
@@ -138,9 +141,18 @@ func (s Spec) checkWorkload() error {
 	return nil
 }
 
+// brokered reports a load whose workload is a broker.
+func (s Spec) brokered() bool { return broker.Protocol(s.Workload) != "" }
+
 func (s Spec) checkProtocol() error {
 	raw := s.Protocol == workload.TCP || s.Protocol == workload.UDP
 	switch {
+	case s.brokered() && s.Protocol != broker.Protocol(s.Workload):
+		return fmt.Errorf("protocol %q: %s speaks %s", s.Protocol, s.Workload, broker.Protocol(s.Workload))
+	case s.brokered() && s.Size < 1:
+		return fmt.Errorf("size %s: a message has at least 1 byte", s.Size)
+	case s.brokered():
+		return nil
 	case s.Protocol != "" && !slices.Contains(workload.Protocols(), s.Protocol):
 		return fmt.Errorf("protocol %q is none of %s", s.Protocol, strings.Join(workload.Protocols(), ", "))
 	case raw && s.Workload != workload.PayloadEcho:

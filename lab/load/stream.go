@@ -9,7 +9,7 @@ import (
 // reads while it writes, for an echo that is not read stops to read as well.
 type stream struct{ request []byte }
 
-func (*stream) begin(*link) {}
+func (*stream) begin(*link) error { return nil }
 
 func (t *stream) exchange(l *link, buf []byte) (answer, error) {
 	sent, got := 0, 0

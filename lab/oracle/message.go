@@ -41,6 +41,18 @@ const (
 	flowControlled = 65_535 / segmentMax
 )
 
+// What a message of a broker has beside its body: of MQTT 3.1.1 the length, the topic
+// and the identifier; of AMQP 0-9-1 the frames of method and header, with the names
+// of exchange and queue, there, and that of the consumer as well, back. Each body
+// frame of AMQP has frameAMQP more. Acknowledgements are left out.
+const (
+	headMQTT      = 18
+	headAMQPThere = 69
+	headAMQPBack  = 107
+	frameAMQP     = 8
+	bodyAMQP      = 128<<10 - frameAMQP
+)
+
 // message is a request or an answer on the wire.
 type message struct {
 	// segments of TCP, or fragments of a datagram.
@@ -58,6 +70,10 @@ func messages(c experiment.Cell) (request, answer message) {
 		return stream(int(there)), stream(int(back))
 	case experiment.ProtocolHTTP2:
 		return stream(framed(int(there))), stream(framed(int(back)))
+	case experiment.ProtocolMQTT:
+		return stream(headMQTT + int(there)), stream(headMQTT + int(back))
+	case experiment.ProtocolAMQP:
+		return stream(headAMQPThere + inFrames(int(there))), stream(headAMQPBack + inFrames(int(back)))
 	}
 	return stream(headed(headGet, headPost, there, c.Connection)), stream(headed(headEmpty, headBody, back, c.Connection))
 }
@@ -75,6 +91,8 @@ func headed(without, with string, body quantity.Size, connection string) int {
 }
 
 func framed(body int) int { return headHTTP2 + body + frameHeader*divided(body, dataMax) }
+
+func inFrames(body int) int { return body + frameAMQP*divided(body, bodyAMQP) }
 
 func stream(bytes int) message {
 	return packets(bytes, segmentMax, headerTCP+headerIP+impair.EthernetHeader)

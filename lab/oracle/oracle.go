@@ -10,7 +10,8 @@
 //	          that make the median: nothing where connections are kept busy.
 //	First     the same for request 1 of a connection.
 //
-// TCP adds a round trip for the dial of a connection and those of slow start. A
+// TCP adds a round trip for the dial of a connection, a broker those in which it
+// agrees with its client, and slow start its own. A
 // sender starts with 10 segments (RFC 6928) and doubles its window in every
 // round trip, since Linux counts the segments acknowledged and not the
 // acknowledgements (RFC 3465, without a limit), and acknowledges a burst at
@@ -87,11 +88,7 @@ func Predict(cell experiment.Cell, hops experiment.HopMap, congestion string) Pr
 	p.Expected = p.Limit
 
 	fresh := m.slowStart(func(message) int { return initialWindow })
-	dial := p.RTT
-	if cell.Protocol == experiment.ProtocolUDP {
-		dial = 0
-	}
-	p.First = p.Limit + dial + fresh.wait
+	p.First = p.Limit + time.Duration(cell.Dial())*p.RTT + fresh.wait
 	switch {
 	case cell.Connection == experiment.ConnectionNew:
 		p.Rounds, p.Expected = fresh.rounds, p.First

@@ -142,6 +142,17 @@ func predictions() []predicted {
 			"http/2", with(echo(100e3, anew), func(c *experiment.Cell) { c.Protocol = experiment.ProtocolHTTP2 }),
 			"cubic", []hop{slow}, 26.76192, 69.9792, 69.9792, 4,
 		},
+		// 18 + 1000 bytes in one frame of 1084; three round trips before the first.
+		{
+			"mqtt", with(echo(1000, anew), func(c *experiment.Cell) { c.Protocol = experiment.ProtocolMQTT }),
+			"cubic", []hop{slow}, 10.17344, 40.17344, 40.17344, 0,
+		},
+		// 69 + 8 + 1000 bytes there, 107 + 8 + 1000 back: frames of 1143 and 1181
+		// bytes; seven round trips before the first.
+		{
+			"amqp", with(echo(1000, kept), func(c *experiment.Cell) { c.Protocol = experiment.ProtocolAMQP }),
+			"cubic", []hop{slow}, 10.18592, 10.18592, 80.18592, 0,
+		},
 	}
 }
 
@@ -344,7 +355,7 @@ func TestMonotone(t *testing.T) {
 	pick := func(of ...string) string { return of[rng.IntN(len(of))] }
 	for range 2000 {
 		c := echo(quantity.Size(rng.IntN(5e6)+1), pick(kept, anew))
-		c.Protocol = pick("", experiment.ProtocolHTTP2, experiment.ProtocolTCP)
+		c.Protocol = pick("", experiment.ProtocolHTTP2, experiment.ProtocolTCP, experiment.ProtocolMQTT, experiment.ProtocolAMQP)
 		c.Think = quantity.Duration(rng.Int64N(int64(3 * time.Second)))
 		h := hop{time.Duration(rng.Int64N(int64(100 * ms))), quantity.Rate(1e6 + rng.Int64N(1e9))}
 		congestion := pick("cubic", "reno", "bbr")

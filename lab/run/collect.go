@@ -172,6 +172,9 @@ func (c *collection) add(r Repetition, requests []sample.Request) {
 	for _, d := range r.Proof.Directions {
 		c.counters[d.Label()] = c.counters[d.Label()].Plus(d.Seen)
 	}
+	for _, d := range r.Deaths {
+		c.notes = append(c.notes, fmt.Sprintf("repetition %d: %s", r.Repetition, d))
+	}
 	for _, use := range r.Uses {
 		c.use(use)
 	}

@@ -46,7 +46,7 @@ type flow struct {
 func flowOf(t *topology.Topology, all []experiment.Direction, d experiment.Direction) (flow, bool) {
 	named := map[ends]bool{}
 	for _, other := range all {
-		named[ends{other.From, other.To}] = !other.IsZero()
+		named[ends{other.From, other.To}] = true
 	}
 	if _, node := d.From.Split(); node != "" {
 		return flow{ends{d.From, d.To}, d.Stages()}, true

@@ -1,6 +1,7 @@
 package run
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
@@ -16,14 +17,14 @@ type Program struct {
 	Name string `json:"name"`
 	// Path of the file, links followed.
 	Path string `json:"path"`
-	// Version of a load's tool, as it says.
+	// Version of a load's tool or of a broker, as it says.
 	Version string `json:"version,omitempty"`
 	// SHA256 of the file, in hexadecimal. Libraries that it loads are not in it.
 	SHA256 string `json:"sha256"`
 }
 
-// programs are skerry itself, its agent, what the systems say that they need, and
-// the tools that drive loads.
+// programs are skerry itself, its agent, what the systems say that they need, the
+// tools that drive loads, and brokers.
 func (r *runner) programs() ([]Program, error) {
 	skerry, err := os.Executable()
 	if err != nil {
@@ -44,13 +45,16 @@ func (r *runner) programs() ([]Program, error) {
 	for name, tool := range r.Tools {
 		paths[name] = tool.File
 	}
+	for name, broker := range r.Brokers {
+		paths[name] = broker.Path
+	}
 	var all []Program
 	for _, name := range slices.Sorted(maps.Keys(paths)) {
 		p, err := programAt(name, paths[name])
 		if err != nil {
 			return nil, err
 		}
-		p.Version = r.Tools[name].Version
+		p.Version = cmp.Or(r.Tools[name].Version, r.Brokers[name].Version)
 		all = append(all, p)
 	}
 	return all, nil
@@ -64,16 +68,25 @@ func programAt(name, path string) (Program, error) {
 	if err != nil {
 		return Program{}, fmt.Errorf("digest of %s: %w", name, err)
 	}
-	f, err := os.Open(path)
+	digest, err := digestOf(path)
 	if err != nil {
 		return Program{}, fmt.Errorf("digest of %s: %w", name, err)
+	}
+	return Program{Name: name, Path: path, SHA256: digest}, nil
+}
+
+// digestOf a file is its SHA-256, in hexadecimal.
+func digestOf(path string) (string, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return "", err
 	}
 	defer func() { _ = f.Close() }()
 	sum := sha256.New()
 	if _, err := io.Copy(sum, f); err != nil {
-		return Program{}, fmt.Errorf("digest of %s: %w", name, err)
+		return "", err
 	}
-	return Program{Name: name, Path: path, SHA256: hex.EncodeToString(sum.Sum(nil))}, nil
+	return hex.EncodeToString(sum.Sum(nil)), nil
 }
 
 // changedPrograms are those of now that are not what they were before.

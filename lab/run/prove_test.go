@@ -43,7 +43,7 @@ func TestFlowOf(t *testing.T) {
 		{"beside a link of nodes", []experiment.Link{link("c1", "c2", slow), link("c1/worker", "c2/worker", slow)}, "c1/worker", "c2/head", true},
 		{
 			"beside one that does nothing",
-			[]experiment.Link{link("c1", "c2", slow), link("c1/worker", "c2/worker", impair.Impairment{})}, "c1/worker", "c2/worker", true,
+			[]experiment.Link{link("c1", "c2", slow), link("c1/worker", "c2/worker", impair.Impairment{})}, "c1/worker", "c2/head", true,
 		},
 		{"beside links of all nodes", []experiment.Link{
 			link("c1", "c2", slow), link("c1/worker", "c2/worker", slow), link("c1/worker", "c2/head", slow),

@@ -33,6 +33,8 @@ type Record struct {
 	Sysctls map[string]string `json:"sysctls,omitempty"`
 	// Programs that ran.
 	Programs []Program `json:"programs,omitempty"`
+	// Recordings that links follow: files of traces and of distributions.
+	Recordings []File `json:"recordings,omitempty"`
 	// Plan is the order in which repetitions were to run, each as CELL/REPETITION.
 	Plan   []string `json:"plan,omitempty"`
 	Course Course   `json:"course,omitzero"`
@@ -114,6 +116,9 @@ func (r *runner) describe(ctx context.Context, lab *host.Lab) (Record, error) {
 	if record.Sysctls, err = r.settings(lab); err != nil {
 		return Record{}, err
 	}
+	if record.Recordings, err = recordings(r.Experiment); err != nil {
+		return Record{}, err
+	}
 	record.Programs, err = r.programs()
 	return record, err
 }
@@ -155,13 +160,20 @@ func (r Record) facts() []report.Fact {
 		facts = append(facts, report.Fact{Name: name, Value: value})
 	}
 	for _, p := range r.Programs {
-		value := "SHA-256 " + p.SHA256[:min(digestShown, len(p.SHA256))] + "…"
+		value := shownDigest(p.SHA256)
 		if p.Version != "" {
 			value = p.Version + ", " + value
 		}
 		facts = append(facts, report.Fact{Name: p.Path, Value: value})
 	}
+	for _, f := range r.Recordings {
+		facts = append(facts, report.Fact{Name: f.Path, Value: shownDigest(f.SHA256)})
+	}
 	return facts
+}
+
+func shownDigest(sha256 string) string {
+	return "SHA-256 " + sha256[:min(digestShown, len(sha256))] + "…"
 }
 
 func yesOrNo(b bool) string {

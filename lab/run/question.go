@@ -8,7 +8,9 @@ import (
 	"net/http"
 	"time"
 
+	"skerry.dev/skerry/internal/quantity"
 	"skerry.dev/skerry/lab/experiment"
+	"skerry.dev/skerry/lab/load"
 	"skerry.dev/skerry/lab/topology"
 )
 
@@ -19,9 +21,10 @@ const datagramPatience = 100 * time.Millisecond
 // question asks the workload at an address for a sign of life, once.
 type question func(ctx context.Context, address string) error
 
-// listens finds out whether something listens at an address of a node.
+// listens finds out whether something listens at an address of a node; a datagram
+// and a broker have to show it by an answer.
 func (r *runner) listens(ctx context.Context, node topology.Ref, address, protocol string) error {
-	if protocol == experiment.ProtocolUDP {
+	if _, isBroker := experiment.Broker(protocol); isBroker || protocol == experiment.ProtocolUDP {
 		return r.question(node, protocol)(ctx, address)
 	}
 	conn, err := r.lab.Dial(ctx, node, address)
@@ -55,6 +58,8 @@ func (r *runner) question(node topology.Ref, protocol string) question {
 			}
 			return echoes(ctx, conn, datagramPatience)
 		}
+	case experiment.ProtocolMQTT, experiment.ProtocolAMQP:
+		return r.message(node, protocol)
 	}
 	speaks := new(http.Protocols)
 	speaks.SetHTTP1(protocol != experiment.ProtocolHTTP2)
@@ -64,6 +69,19 @@ func (r *runner) question(node topology.Ref, protocol string) question {
 	}
 	client := &http.Client{Transport: &http.Transport{DialContext: dial, DisableKeepAlives: true, Protocols: speaks}}
 	return func(ctx context.Context, address string) error { return head(ctx, client, address) }
+}
+
+// message asks a broker to pass a message on, by the load's own client.
+func (r *runner) message(node topology.Ref, protocol string) question {
+	name, _ := experiment.Broker(protocol)
+	return func(ctx context.Context, address string) error {
+		return r.lab.Within(node, func() error {
+			_, err := load.Run(ctx, load.Spec{
+				Target: address, Workload: name, Protocol: protocol, Size: 1, Iterations: 1, Timeout: quantity.Duration(readyTimeout),
+			})
+			return err
+		})
+	}
 }
 
 // head asks for the header of an answer; any will do.

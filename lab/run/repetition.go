@@ -51,6 +51,8 @@ type Repetition struct {
 	Changes []Change `json:"changes,omitempty"`
 	// Links are what every impaired direction counted while the load ran.
 	Links map[string]impair.Counters `json:"links"`
+	// Deaths of workloads that ended while the load ran.
+	Deaths []Death `json:"deaths,omitempty"`
 	// Uses is what every process of the repetition consumed.
 	Uses []host.Use `json:"uses"`
 	// Proof of the links: where it has reasons, the repetition does not count.
@@ -146,7 +148,14 @@ func (r *runner) through(ctx context.Context, a *attempt) (uses []host.Use, err 
 	if err := running.Connect(ctx); err != nil {
 		return nil, err
 	}
-	return r.measure(ctx, a, running)
+	if uses, err = r.measure(ctx, a, running); err != nil {
+		return nil, err
+	}
+	a.result.Deaths = serving.deaths()
+	for _, d := range a.result.Deaths {
+		r.Progress.Note(fmt.Sprintf("%s, repetition %d: %s", a.Cell, a.Repetition, d))
+	}
+	return uses, nil
 }
 
 // measure drives the load through a system that is up.

@@ -30,7 +30,7 @@ func (e *ChangedError) Error() string {
 // Resume runs what a run that ended early has left undone, with the experiment,
 // the seed and the order that are recorded: the caller's are not looked at. Of a
 // run that lacks nothing it looks at Dir alone, and completes its record. The
-// error is ErrNoRun, ErrRunning, a *ChangedError or as of Run.
+// error is ErrNoRun, ErrRunning, a *ChangedError, a *ChangedFileError or as of Run.
 func Resume(ctx context.Context, o Options) (err error) {
 	if _, err := (store{o.Dir}).record(); err != nil {
 		return err // before a lock is put where no run is
@@ -58,6 +58,9 @@ func Resume(ctx context.Context, o Options) (err error) {
 		if record.Digests[name] != o.Digests[name] {
 			return &ChangedError{name}
 		}
+	}
+	if err := record.reread(); err != nil {
+		return err
 	}
 	return r.run(ctx, func(now Record) Record {
 		changed := changedPrograms(record.Programs, now.Programs)

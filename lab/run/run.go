@@ -18,6 +18,7 @@ import (
 	"skerry.dev/skerry/lab/host"
 	"skerry.dev/skerry/lab/measure"
 	"skerry.dev/skerry/lab/system"
+	"skerry.dev/skerry/lab/workload/broker"
 )
 
 // Options of a run.
@@ -31,6 +32,8 @@ type Options struct {
 	NotRunnable map[string]string
 	// Tools by name; every one that a cell to run names is there.
 	Tools map[string]program.Program
+	// Brokers by name; every one that a cell to run has as its workload is there.
+	Brokers map[string]broker.Program
 	// Agent is the path of the skerry-agent binary.
 	Agent string
 	// Backend of the links: auto, netem or userspace.

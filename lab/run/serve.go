@@ -12,38 +12,52 @@ import (
 
 	"skerry.dev/skerry/lab/host"
 	"skerry.dev/skerry/lab/system"
+	"skerry.dev/skerry/lab/topology"
+	"skerry.dev/skerry/lab/workload/broker"
 )
 
 // serviceName is that of the workload's process, and with its node's host name
 // behind it of each replica's.
 const serviceName = "service"
 
+// brokerPause lies between two looks whether a broker answers: RabbitMQ takes
+// seconds to start, and looking takes of its cores.
+const brokerPause = 20 * time.Millisecond
+
 // server is the workload at one node.
 type server struct {
 	*host.Process
 	listen, log string
+	// start bounds how long it may take until it answers, pause lies between two
+	// looks; grace is what it may take to end.
+	start, pause, grace time.Duration
+	// broker is what it is, where it is one, and data the folder that is removed
+	// after it.
+	broker, data string
 }
 
 // servers are the workload at the service's node and at its replicas.
 type servers []server
 
 // serve starts the workload at every node that serves it, and waits until all of
-// them listen: what a system takes of its node afterwards, it takes knowingly.
+// them answer: what a system takes of its node afterwards, it takes knowingly.
 // The servers are to be stopped after an error, too.
 func (r *runner) serve(ctx context.Context, a *attempt, v system.Values) (all servers, err error) {
-	one, err := r.serveAt(a, v.Service, serviceName)
+	start := r.serveAt
+	if broker.Protocol(a.Cell.Workload) != "" {
+		start = r.brokerAt
+	}
+	one, err := start(a, v.Service, serviceName)
 	if err != nil {
 		return nil, err
 	}
 	all = servers{one}
 	for _, replica := range v.Replicas {
-		if one, err = r.serveAt(a, replica, serviceName+"-"+replica.Host); err != nil {
+		if one, err = start(a, replica, serviceName+"-"+replica.Host); err != nil {
 			return all, err
 		}
 		all = append(all, one)
 	}
-	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
-	defer cancel()
 	for _, s := range all {
 		if err := r.awaitReady(ctx, s, a.Cell.Protocol); err != nil {
 			return all, fmt.Errorf("workload at %s: %w", s.Node, err)
@@ -52,22 +66,55 @@ func (r *runner) serve(ctx context.Context, a *attempt, v system.Values) (all se
 	return all, nil
 }
 
+// serveAt has Skerry's own program serve.
 func (r *runner) serveAt(a *attempt, place system.Place, name string) (server, error) {
-	s := server{listen: net.JoinHostPort(place.IP, strconv.Itoa(place.Port)), log: filepath.Join(a.dir, name+".log")}
+	s := server{listen: net.JoinHostPort(place.IP, strconv.Itoa(place.Port)), start: readyTimeout, pause: readyPause, grace: stopGrace}
+	return r.launch(s, a.dir, host.Command{
+		Node: place.Node, Name: name, Dir: a.dir,
+		Args: []string{r.Agent, "serve", a.Cell.Workload, "--protocol", a.Cell.Speaks(), "--listen", s.listen},
+	})
+}
+
+// brokerAt has a message broker serve, from a folder of its own.
+func (r *runner) brokerAt(a *attempt, place system.Place, name string) (server, error) {
+	program, found := r.Brokers[a.Cell.Workload]
+	if !found {
+		return server{}, fmt.Errorf("workload %s: %w", a.Cell.Workload, errGone)
+	}
+	at := broker.Place{IP: place.IP, Port: place.Port, Dir: filepath.Join(a.dir, name)}
+	plan := program.Plan(at)
+	if err := os.MkdirAll(at.Data(), 0o755); err != nil {
+		return server{}, err
+	}
+	for file, text := range plan.Files {
+		if err := os.WriteFile(filepath.Join(at.Dir, file), []byte(text), 0o644); err != nil {
+			return server{}, err
+		}
+	}
+	s := server{
+		listen: net.JoinHostPort(place.IP, strconv.Itoa(place.Port)), start: plan.Start, pause: brokerPause, grace: plan.Grace,
+		broker: program.Name, data: at.Data(),
+	}
+	return r.launch(s, a.dir, host.Command{Node: place.Node, Name: name, Dir: at.Dir, Args: plan.Args, Env: plan.Env})
+}
+
+// launch starts the process of a server, with a log of its name.
+func (r *runner) launch(s server, dir string, c host.Command) (server, error) {
+	s.log = filepath.Join(dir, c.Name+".log")
 	log, err := os.Create(s.log)
 	if err != nil {
 		return s, err
 	}
 	defer func() { _ = log.Close() }()
-	s.Process, err = r.lab.Start(host.Command{
-		Node: place.Node, Name: name, Dir: a.dir, Stdout: log, Stderr: log,
-		Args: []string{r.Agent, "serve", a.Cell.Workload, "--protocol", a.Cell.Speaks(), "--listen", s.listen},
-	})
+	c.Stdout, c.Stderr = log, log
+	s.Process, err = r.lab.Start(c)
 	return s, err
 }
 
-// awaitReady waits until the workload listens, or has ended.
+// awaitReady waits until the workload answers at its own node, or has ended.
 func (r *runner) awaitReady(ctx context.Context, s server, protocol string) error {
+	ctx, cancel := context.WithTimeout(ctx, s.start)
+	defer cancel()
 	for {
 		err := r.listens(ctx, s.Node, s.listen, protocol)
 		if err == nil {
@@ -75,19 +122,88 @@ func (r *runner) awaitReady(ctx context.Context, s server, protocol string) erro
 		}
 		select {
 		case <-s.Done():
-			return said(s.log, s.Err())
+			return s.said()
 		case <-ctx.Done():
-			return fmt.Errorf("not ready within %s: %w", readyTimeout, err)
-		case <-time.After(readyPause):
+			return fmt.Errorf("not ready within %s: %w", s.start, err)
+		case <-time.After(s.pause):
 		}
 	}
+}
+
+// said is what a server left in its log as it ended.
+func (s server) said() error {
+	if s.broker == "" {
+		return said(s.log, s.Err())
+	}
+	text, err := os.ReadFile(s.log)
+	if err != nil {
+		return err
+	}
+	return &BrokerError{Broker: s.broker, Err: s.Err(), Said: lastLines(string(text))}
+}
+
+// BrokerError says that a broker ended before it answered.
+type BrokerError struct {
+	Broker string
+	// Err is how it ended; nil for a success.
+	Err error
+	// Said are the last lines of its log; there may be none.
+	Said string
+}
+
+// Error names the broker, how it ended and what it said.
+func (e *BrokerError) Error() string {
+	text := e.Broker + " has ended"
+	if e.Err != nil {
+		text += ": " + e.Err.Error()
+	}
+	if e.Said != "" {
+		text += ": " + e.Said
+	}
+	return text
+}
+
+// Unwrap gives how it ended.
+func (e *BrokerError) Unwrap() error { return e.Err }
+
+// Death is the end of a workload while the load ran. The repetition counts, with
+// the errors that the load saw: what becomes of clients may be what was asked.
+type Death struct {
+	Name string       `json:"name"`
+	Node topology.Ref `json:"node"`
+	// How it ended.
+	How string `json:"how"`
+}
+
+// String is a sentence.
+func (d Death) String() string {
+	return fmt.Sprintf("%s at %s ended while the load ran: %s", d.Name, d.Node, d.How)
+}
+
+// deaths are of those that have ended by themselves.
+func (all servers) deaths() (deaths []Death) {
+	for _, s := range all {
+		select {
+		case <-s.Done():
+			how := "exit status 0"
+			if err := s.Err(); err != nil {
+				how = err.Error()
+			}
+			deaths = append(deaths, Death{Name: s.Name, Node: s.Node, How: how})
+		default:
+		}
+	}
+	return deaths
 }
 
 // stop ends them all and tells what they have used.
 func (all servers) stop() (uses []host.Use, err error) {
 	for _, s := range all {
-		use, stopErr := s.Stop(stopGrace)
+		use, stopErr := s.Stop(s.grace)
 		uses, err = append(uses, use), errors.Join(err, stopErr)
+		if s.data != "" {
+			err = errors.Join(err, os.RemoveAll(s.data))
+		}
 	}
 	return uses, err
 }

@@ -95,6 +95,9 @@ func TestCarries(t *testing.T) {
 		{"carries: [tcp, http/2]\n", "http/2", ""},
 		{"carries: [tcp, http/2]\n", "udp", "system test carries tcp, http/2, not udp"},
 		{"carries: [tcp, http/2]\n", "", "system test carries tcp, http/2, not http/1.1"},
+		{"carries: [tcp]\n", "mqtt", ""},
+		{"carries: [tcp]\n", "amqp", ""},
+		{"", "mqtt", "system test carries http/1.1, not mqtt"},
 	} {
 		p, err := system.Load(plugin(route+address+c.carries), "test")
 		if err != nil {

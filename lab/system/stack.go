@@ -208,7 +208,11 @@ func (p *Plugin) refuses(l experiment.Load) (wrong []error) {
 		asked = []string{experiment.ProtocolHTTP1}
 	}
 	for _, protocol := range asked {
-		if !slices.Contains(carries, protocol) {
+		below := protocol
+		if _, broker := experiment.Broker(protocol); broker {
+			below = experiment.ProtocolTCP
+		}
+		if !slices.Contains(carries, below) {
 			wrong = append(wrong, &CarryError{System: p.Name, Protocol: protocol, Carries: carries})
 		}
 	}

@@ -1,9 +1,10 @@
 // Package guest_test holds the link back ends against the function that is
 // asked of them, on a kernel that surely has sch_netem: a guest of internal/guest,
 // whose only process is this test binary. It does the same for control groups of
-// version 2 and a whole lab. Start at TestGuest; the cases are in links_test.go,
-// chances_test.go, groups_test.go and lab_test.go. The long form, with intervals,
-// is make show AREA=netem.
+// version 2 and for a whole lab: its links, faults and captures, and the kernel's
+// own WireGuard. Start at TestGuest; the cases are in links_test.go,
+// chances_test.go, groups_test.go, and from lab_test.go on. The long form, with
+// intervals, is make show AREA=netem.
 package guest_test
 
 import (
@@ -12,6 +13,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"testing"
 	"time"
@@ -60,6 +62,13 @@ func TestGuest(t *testing.T) {
 	defer cancel()
 	var said bytes.Buffer
 	machine := guest.Machine{Init: init, Args: []string{"-test.v", "-test.run=^TestGuest$"}}
+	for _, name := range underlayPrograms {
+		if _, err := exec.LookPath(name); err != nil {
+			t.Log("without WireGuard, which needs it:", err)
+			continue
+		}
+		machine.Programs = append(machine.Programs, name)
+	}
 	if err := machine.Run(ctx, &said); err != nil {
 		t.Fatalf("%v:\n%s", err, &said)
 	}

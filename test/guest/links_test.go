@@ -47,6 +47,8 @@ var cases = []struct {
 	{"corruption", corruption},
 	{"reordering", reordering},
 	{"pareto jitter", paretoJitter},
+	{"recorded jitter", recordedJitter},
+	{"nodes without what their clusters have", nodesExempt},
 	{"stages", stages},
 }
 
@@ -457,7 +459,7 @@ func measureExactness(t *testing.T, l lab) exactness {
 	var off exactness
 	for _, delay := range delays {
 		l.set(t, routed(l.Network, impair.Impairment{Delay: delay})...)
-		arrivals := l.send(t, flow.Flow{Count: 300, Gap: gap, Urgent: true})
+		arrivals := l.send(t, flow.Flow{Count: 200, Gap: gap, Urgent: true})
 		off = append(off, [2]time.Duration{arrivals.Quantile(0.5) - delay.Std(), arrivals.Quantile(0.99) - delay.Std()})
 	}
 	return off

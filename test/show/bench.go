@@ -237,13 +237,20 @@ func (s *session) iperf(ctx context.Context, args ...string) (out string, err er
 	}
 	for range 200 { // until the server listens; a dial would end a server for one
 		out, err = s.output(ctx, append([]string{"iperf3", "-J", "-c", serviceHost}, args...)...)
-		if err == nil || ctx.Err() != nil || !strings.Contains(err.Error(), "Connection refused") {
+		if !refused(out, err) || ctx.Err() != nil {
 			break
 		}
 		time.Sleep(5 * time.Millisecond)
 	}
 	_, stopErr := server.Stop(0)
 	return out, errors.Join(err, stopErr)
+}
+
+// refused is that iperf3 has found no server. With -J some versions say so in what
+// they print alone.
+func refused(out string, err error) bool {
+	const said = "Connection refused"
+	return strings.Contains(out, said) || err != nil && strings.Contains(err.Error(), said)
 }
 
 // oneWay times n packets from the client to the service, in ns.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"math"
+	"math/rand/v2"
 	"sort"
 
 	"skerry.dev/skerry/lab/impair"
@@ -50,26 +51,42 @@ func burstLength(b impair.Burst, n float64) spread {
 }
 
 // kolmogorov is the Kolmogorov-Smirnov distance of a sample in ascending order, in
-// units of the jitter, from a distribution.
-func kolmogorov(sample []float64, d impair.Distribution) float64 {
+// units of the jitter, from the distribution that an impairment has.
+func kolmogorov(sample []float64, asked impair.Impairment) float64 {
 	n := float64(len(sample))
 	var distance float64
 	for i, x := range sample {
-		least, most := shares(d, x)
+		least, most := shares(asked, x)
 		distance = max(distance, float64(i+1)/n-most, least-float64(i)/n)
 	}
 	return distance
 }
 
+// measured is the table of a recording for want of a real one: most packets take
+// one route, some another with a long tail.
+func measured() (*impair.Table, error) {
+	const n = 10_000
+	random := rand.New(rand.NewPCG(5, 5))
+	values := make([]float64, n)
+	for i := range values {
+		values[i] = 12 + random.ExpFloat64()
+		if random.Float64() < 0.2 {
+			values[i] = 25 + 4*random.ExpFloat64()
+		}
+	}
+	table, _, _, err := impair.NewTable(values)
+	return table, err
+}
+
 // shares of a distribution that lie below x, and that do not lie above it. They
 // differ where its tail is cut: all of the tail lies there. The clock is no finer
 // than to tell a packet there from one within near.
-func shares(d impair.Distribution, x float64) (below, most float64) {
+func shares(asked impair.Impairment, x float64) (below, most float64) {
 	const steps, near = 1 << 17, 0.01
-	if math.Abs(x) > impair.TableReach-near {
+	if cut := !asked.Distribution.IsFile(); cut && math.Abs(x) > impair.TableReach-near {
 		x = math.Copysign(impair.TableReach, x)
 	}
-	at := func(i int) float64 { return d.Quantile((float64(i) + 0.5) / steps) }
+	at := func(i int) float64 { return asked.Quantile((float64(i) + 0.5) / steps) }
 	below = float64(sort.Search(steps, func(i int) bool { return at(i) >= x })) / steps
 	most = float64(sort.Search(steps, func(i int) bool { return at(i) > x })) / steps
 	return below, most

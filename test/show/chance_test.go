@@ -25,7 +25,7 @@ func TestKolmogorovChance(t *testing.T) {
 }
 
 // jitters draws n jitters of a distribution, in ascending order.
-func jitters(d impair.Distribution, n int, seed uint64) []float64 {
+func jitters(d impair.Impairment, n int, seed uint64) []float64 {
 	random := rand.New(rand.NewPCG(seed, 1))
 	all := make([]float64, n)
 	for i := range all {
@@ -39,7 +39,14 @@ func jitters(d impair.Distribution, n int, seed uint64) []float64 {
 // what was not does not pass.
 func TestKolmogorovTellsDistributionsApart(t *testing.T) {
 	const n, runs, level = 2000, 100, 0.01
-	all := []impair.Distribution{impair.Uniform, impair.Normal, impair.Pareto}
+	table, err := measured()
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := []impair.Impairment{
+		{Distribution: impair.Uniform}, {Distribution: impair.Normal}, {Distribution: impair.Pareto},
+		{Distribution: "measured.csv", Table: table},
+	}
 	failed := 0
 	for i, drawn := range all {
 		for run := range runs {
@@ -50,7 +57,7 @@ func TestKolmogorovTellsDistributionsApart(t *testing.T) {
 		for _, other := range all {
 			sample := jitters(drawn, n, 1)
 			if drawn != other && kolmogorovChance(kolmogorov(sample, other), n) >= level {
-				t.Errorf("%s passes for %s", drawn, other)
+				t.Errorf("%s passes for %s", drawn.Distribution, other.Distribution)
 			}
 		}
 		shifted := jitters(drawn, n, 1)
@@ -58,11 +65,11 @@ func TestKolmogorovTellsDistributionsApart(t *testing.T) {
 			shifted[i] += 0.1
 		}
 		if kolmogorovChance(kolmogorov(shifted, drawn), n) >= level {
-			t.Errorf("%s passes when it is a tenth of the jitter late", drawn)
+			t.Errorf("%s passes when it is a tenth of the jitter late", drawn.Distribution)
 		}
 	}
-	if low, high := binomialBounds(3*runs, level); failed < low || failed > high {
-		t.Errorf("%d of %d samples failed at 1 %%, want %d to %d", failed, 3*runs, low, high)
+	if low, high := binomialBounds(len(all)*runs, level); failed < low || failed > high {
+		t.Errorf("%d of %d samples failed at 1 %%, want %d to %d", failed, len(all)*runs, low, high)
 	}
 }
 
@@ -70,11 +77,11 @@ func TestKolmogorovTellsDistributionsApart(t *testing.T) {
 func TestSharesAtTheEndOfATail(t *testing.T) {
 	tail := 1 - math.Pow(impair.TableReach*math.Sqrt(0.75)+1.5, -3) // of a Pareto distribution
 	for _, x := range []float64{impair.TableReach, impair.TableReach - 0.001, impair.TableReach + 0.001} {
-		if below, most := shares(impair.Pareto, x); math.Abs(below-tail) > 1e-5 || most != 1 {
+		if below, most := shares(impair.Impairment{Distribution: impair.Pareto}, x); math.Abs(below-tail) > 1e-5 || most != 1 {
 			t.Errorf("at %g: %g below, %g up to it, want %g and 1", x, below, most, tail)
 		}
 	}
-	if below, most := shares(impair.Uniform, 0); below != 0.5 || most != 0.5 {
+	if below, most := shares(impair.Impairment{}, 0); below != 0.5 || most != 0.5 {
 		t.Errorf("uniform at 0: %g below, %g up to it", below, most)
 	}
 }

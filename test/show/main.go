@@ -32,6 +32,7 @@ var areas = map[string]func(context.Context, *bench) error{
 	"proof":    showProof,
 	"adapters": showAdapters,
 	"netem":    showNetem,
+	"ten":      showTen,
 }
 
 func main() {

@@ -250,9 +250,21 @@ func (r *reference) bursts() ([]line, error) {
 
 // jitters holds the delays of packets against each distribution.
 func (r *reference) jitters() error {
-	for _, d := range []impair.Distribution{impair.Uniform, impair.Normal, impair.Pareto} {
-		if err := r.twice(func() ([]line, error) { return r.jitter(d) }); err != nil {
-			return fmt.Errorf("%s jitter: %w", d, err)
+	table, err := measured()
+	if err != nil {
+		return err
+	}
+	for _, c := range []struct {
+		name  string
+		shape impair.Impairment
+	}{
+		{"uniform", impair.Impairment{Distribution: impair.Uniform}},
+		{"normal", impair.Impairment{Distribution: impair.Normal}},
+		{"pareto", impair.Impairment{Distribution: impair.Pareto}},
+		{"recorded", impair.Impairment{Distribution: "measured.csv", Table: table}},
+	} {
+		if err := r.twice(func() ([]line, error) { return r.jitter(c.name, c.shape) }); err != nil {
+			return fmt.Errorf("%s jitter: %w", c.name, err)
 		}
 	}
 	return nil
@@ -261,9 +273,9 @@ func (r *reference) jitters() error {
 // jitter is what packets took, less what a constant delay takes beyond itself. No
 // packet waits for another: order is not kept, and they are sent further apart than
 // the jitter.
-func (r *reference) jitter(d impair.Distribution) ([]line, error) {
+func (r *reference) jitter(name string, does impair.Impairment) ([]line, error) {
 	const count, gap, level = 10_000, 11 * time.Millisecond, 0.01
-	does := impair.Impairment{Delay: 45e6, Jitter: 10e6, Distribution: d, Unordered: true}
+	does.Delay, does.Jitter, does.Unordered = 45e6, 10e6, true
 	arrivals, err := r.over(does, flow.Flow{Count: count, Gap: gap, Urgent: true})
 	if err != nil {
 		return nil, err
@@ -277,10 +289,10 @@ func (r *reference) jitter(d impair.Distribution) ([]line, error) {
 	for i := range jitters {
 		jitters[i] = (jitters[i] - plain) / float64(does.Jitter)
 	}
-	distance := kolmogorov(jitters, d)
+	distance := kolmogorov(jitters, does)
 	p := kolmogorovChance(distance, count)
 	return []line{{
-		what:  fmt.Sprintf("%s jitter of %s about %s, %s, n=%d", d, does.Jitter, does.Delay, r.name, count),
+		what:  fmt.Sprintf("%s jitter of %s about %s, %s, n=%d", name, does.Jitter, does.Delay, r.name, count),
 		seen:  fmt.Sprintf("Kolmogorov-Smirnov distance %.4f, p %.2g", distance, p),
 		bound: fmt.Sprintf("p >= %g", level),
 		floor: fmt.Sprintf("a constant delay takes %.1f us beyond itself", plain/1e3),

@@ -143,7 +143,12 @@ func (b *bench) proofRun(ctx context.Context, repetitions int, altered *impair.I
 	if altered != nil {
 		_, _ = fmt.Fprintf(b.out, "      the link was altered %d times\n", s.Alterations())
 	}
-	files, err := filepath.Glob(filepath.Join(o.Dir, "cells", "*", "*", "repetition.json"))
+	return readTries(o.Dir)
+}
+
+// readTries reads what is kept of every try of a run.
+func readTries(dir string) (tries []run.Repetition, err error) {
+	files, err := filepath.Glob(filepath.Join(dir, "cells", "*", "*", "repetition.json"))
 	if err != nil {
 		return nil, err
 	}

@@ -26,7 +26,7 @@ func main() {
 // write replaces the page whole, or not at all.
 func write(args []string) error {
 	if len(args) < 2 {
-		return errors.New("usage: tables PAGE RUN...")
+		return errors.New("wants a page and at least one run")
 	}
 	page, err := os.ReadFile(args[0])
 	if err != nil {

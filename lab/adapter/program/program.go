@@ -1,6 +1,7 @@
 // Package program finds the load tools of lab/adapter on this machine: ab, wrk
 // and java among Debian's, hey and k6 built from their pinned Go modules, JMeter
-// fetched by Maven. It runs no load. Start at Find.
+// fetched by Maven. It runs no load. Start at Find; Missing looks without making
+// anything ready.
 package program
 
 import (
@@ -57,9 +58,9 @@ var jvm = []string{"-Xms256m", "-Xmx1g", "-Djava.awt.headless=true"}
 func Find(ctx context.Context, tool string, tell func(line string)) (Program, error) {
 	switch tool {
 	case experiment.ToolAB:
-		return installed(ctx, tool, "apache2-utils", "-V", `Version (\S+)`)
+		return installed(ctx, tool, "-V", `Version (\S+)`)
 	case experiment.ToolWrk:
-		return installed(ctx, tool, "wrk", "-v", `^wrk (\S+)`)
+		return installed(ctx, tool, "-v", `^wrk (\S+)`)
 	case experiment.ToolHey, experiment.ToolK6:
 		path, err := gobuild.Builder{Tell: tell}.Path(ctx, tool)
 		if err != nil {
@@ -86,10 +87,10 @@ func missing(ctx context.Context, tool string, err error) error {
 }
 
 // installed is a tool of Debian, which says its version itself.
-func installed(ctx context.Context, tool, debian, flag, pattern string) (Program, error) {
+func installed(ctx context.Context, tool, flag, pattern string) (Program, error) {
 	path, err := exec.LookPath(tool)
 	if err != nil {
-		return Program{}, &MissingError{Tool: tool, Packages: []string{debian}}
+		return Program{}, Missing(tool)
 	}
 	// wrk ends with a failure when it is asked; what it says is enough.
 	said, err := exec.CommandContext(ctx, path, flag).CombinedOutput()
@@ -105,7 +106,7 @@ var errVersion = errors.New("unknown program of that name")
 func findJMeter(ctx context.Context, tell func(line string)) (Program, error) {
 	java, err := exec.LookPath("java")
 	if err != nil {
-		return Program{}, &MissingError{Tool: experiment.ToolJMeter, Packages: []string{"default-jre-headless", "maven"}}
+		return Program{}, Missing(experiment.ToolJMeter)
 	}
 	home, err := jmeter.Cache{Tell: tell}.Path(ctx)
 	if err != nil {

@@ -70,6 +70,31 @@ func TestMissing(t *testing.T) {
 	}
 }
 
+// What a tool lacks is known before it is made ready: the same as Find says where
+// nothing is here, and nothing where all it needs is.
+func TestMissingBeforehand(t *testing.T) {
+	here(t, nil)
+	tools := []string{"ab", "wrk", "hey", "k6", "jmeter"}
+	for _, tool := range tools {
+		_, want := program.Find(t.Context(), tool, nil)
+		found, ok := errors.AsType[*program.MissingError](want)
+		lacks, same := errors.AsType[*program.MissingError](program.Missing(tool))
+		if !ok || !same || !slices.Equal(lacks.Packages, found.Packages) || errors.Is(lacks, gobuild.ErrNoGo) != errors.Is(found, gobuild.ErrNoGo) {
+			t.Errorf("%s: lacks %v (%+v), and %v when it is looked for", tool, lacks, lacks, want)
+		}
+	}
+	here(t, map[string]string{"java": "true"})
+	if lacks, ok := errors.AsType[*program.MissingError](program.Missing("jmeter")); !ok || !slices.Equal(lacks.Packages, []string{"maven"}) {
+		t.Errorf("with java alone jmeter lacks %v", lacks)
+	}
+	here(t, map[string]string{"ab": "", "wrk": "", "go": "", "java": "", "mvn": ""})
+	for _, tool := range append(tools, "skerry", "") {
+		if err := program.Missing(tool); err != nil {
+			t.Errorf("%q: lacks %v", tool, err)
+		}
+	}
+}
+
 // JMeter is started as its own script starts it, where the cache has it.
 func TestJMeter(t *testing.T) {
 	if _, err := exec.LookPath("java"); err != nil {

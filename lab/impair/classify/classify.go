@@ -24,9 +24,12 @@ const table = "skerry"
 // NFQUEUE exists as a target.
 const bridgeCallSysctl = "/proc/sys/net/bridge/bridge-nf-call-iptables"
 
-// Rule gives the packets of a match to a queue or to a qdisc's class.
+// Rule gives the packets of a match to a queue or to a qdisc's class, or exempts
+// them from the rules behind it.
 type Rule struct {
 	impair.Match
+	// Exempt has routed packets pass as they are, where Queue and Class are 0.
+	Exempt bool
 	// Queue is the NFQUEUE number, where Class is 0.
 	Queue uint16
 	// Class is written to skb->priority, as a tc class MAJOR<<16|MINOR.
@@ -158,8 +161,12 @@ func setMeta(key expr.MetaKey, value uint32) []expr.Any {
 // that one. Without the bypass flag a dead emulator drops packets: a link is
 // never measured unimpaired by mistake.
 func target(r Rule) []expr.Any {
-	if r.Class != 0 {
-		return append(setMeta(expr.MetaKeyPRIORITY, r.Class), &expr.Verdict{Kind: expr.VerdictAccept})
+	accept := &expr.Verdict{Kind: expr.VerdictAccept}
+	switch {
+	case r.Exempt:
+		return []expr.Any{accept}
+	case r.Class != 0:
+		return append(setMeta(expr.MetaKeyPRIORITY, r.Class), accept)
 	}
 	const queues, flags = 1, 0
 	info := binary.NativeEndian.AppendUint16(nil, r.Queue)

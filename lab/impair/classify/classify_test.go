@@ -2,6 +2,7 @@ package classify
 
 import (
 	"errors"
+	"fmt"
 	"net/netip"
 	"os"
 	"runtime"
@@ -49,6 +50,9 @@ var (
 	nodes    = Rule{Match: impair.Match{
 		In: "c1", Out: "c2", Source: netip.MustParseAddr("10.1.0.1"), Destination: netip.MustParseAddr("10.2.0.2"),
 	}, Class: 0x10003}
+	exempt = Rule{Match: impair.Match{
+		In: "c1", Out: "c2", Source: netip.MustParseAddr("10.1.0.2"), Destination: netip.MustParseAddr("10.2.0.2"),
+	}, Exempt: true}
 	ports = Rule{Match: impair.Match{In: "c1n1", Out: "c1n2", Bridged: true}, Class: 0x10004}
 )
 
@@ -65,6 +69,7 @@ func TestSetReplacesAllRules(t *testing.T) {
 			{nil, 0, 0},
 			{[]Rule{clusters, nodes, ports}, 2, 1},
 			{[]Rule{clusters}, 1, 0},
+			{[]Rule{clusters, exempt}, 2, 0},
 			{nil, 0, 0},
 		} {
 			if err := tbl.Set(c.rules); err != nil {
@@ -111,6 +116,33 @@ func TestNodesStandBeforeClusters(t *testing.T) {
 		}
 		if len(rules) != 2 || addresses(rules[0]) != 2 || addresses(rules[1]) != 0 {
 			t.Errorf("the rule of the two nodes does not stand first: %d rules", len(rules))
+		}
+		return nil
+	})
+}
+
+// An exempt packet is let pass before it is given to a class.
+func TestExemptPacketsTakeNoClass(t *testing.T) {
+	inFreshNet(t, func() error {
+		tbl, err := Open()
+		if err != nil {
+			return err
+		}
+		if err := errors.Join(tbl.Set([]Rule{clusters, exempt}), tbl.Close()); err != nil {
+			return err
+		}
+		rules, err := rulesOf(nftables.TableFamilyIPv4)
+		if err != nil || len(rules) != 2 {
+			return fmt.Errorf("%d rules: %w", len(rules), err)
+		}
+		for _, e := range rules[0].Exprs {
+			if meta, ok := e.(*expr.Meta); ok && meta.SourceRegister {
+				t.Error("the rule of the exempt nodes writes a class")
+			}
+		}
+		last := rules[0].Exprs[len(rules[0].Exprs)-1]
+		if v, ok := last.(*expr.Verdict); !ok || v.Kind != expr.VerdictAccept {
+			t.Errorf("the rule of the exempt nodes ends in %+v", last)
 		}
 		return nil
 	})

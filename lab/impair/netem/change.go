@@ -2,6 +2,7 @@ package netem
 
 import (
 	"fmt"
+	"slices"
 
 	"golang.org/x/sys/unix"
 
@@ -24,7 +25,7 @@ func (b *Backend) Change(directions []impair.Direction) (map[string]impair.Count
 	if err != nil {
 		return nil, err
 	}
-	if b.sameShapeLocked(trees) {
+	if b.sameShapeLocked(trees) && slices.Equal(rules(trees, directions), b.ruled) {
 		return ended, b.alterLocked(trees)
 	}
 	if err := b.setLocked(directions); err != nil {

@@ -12,7 +12,9 @@
 //     the full frames under way in the delay. Smaller packets fill it earlier; a
 //     super-packet, where the unit is one, takes a single place.
 //   - Jitter falls on a packet before its serialisation, not after it, where the
-//     direction has a rate and keeps order. It is at most 2.147 s.
+//     direction has a rate and keeps order. It is at most 2.147 s; where a
+//     recorded distribution reaches further than 4 deviations, a quarter of its
+//     reach is.
 //   - Corruption flips a bit anywhere in the first, linear part of the frame: a
 //     UDP datagram whole, of TCP the headers alone, the Ethernet header always.
 //     Of a frame of 54 bytes one flip in nine hits the sender's hardware address
@@ -108,6 +110,7 @@ type Backend struct {
 	// mu guards what is in force.
 	mu     sync.Mutex
 	places []placed
+	ruled  []classify.Rule
 	// past are the counters of what was in force before a Change, by name.
 	past map[string]impair.Counters
 }
@@ -154,18 +157,15 @@ func (b *Backend) placeLocked(directions []impair.Direction) error {
 	if err != nil {
 		return err
 	}
-	var rules []classify.Rule
 	for _, t := range trees {
 		link, err := place(t)
 		if err != nil {
 			return err
 		}
 		b.places = append(b.places, placed{tree: t, link: link})
-		for _, c := range t.classes {
-			rules = append(rules, classify.Rule{Match: c.Match, Class: c.id})
-		}
 	}
-	return b.rules.Set(rules)
+	b.ruled = rules(trees, directions)
+	return b.rules.Set(b.ruled)
 }
 
 // place makes a tree, whole or not at all.
@@ -225,7 +225,7 @@ func (b *Backend) clearLocked() error {
 	for _, p := range b.places {
 		err = errors.Join(err, remove(p.link, p.tree))
 	}
-	b.places, b.past = nil, nil
+	b.places, b.ruled, b.past = nil, nil, nil
 	return err
 }
 

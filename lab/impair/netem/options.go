@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"math"
 
+	"skerry.dev/skerry/internal/quantity"
 	"skerry.dev/skerry/lab/impair"
 )
 
@@ -37,9 +38,12 @@ func netemOptions(i impair.Impairment, seed uint64, frame int) []byte {
 	b := appendUint32s(nil, latency, held(i, frame), chance(float64(i.Loss)), gap, chance(float64(i.Duplicate)), jitter)
 	b = appendAttr(b, netemLatency64, binary.NativeEndian.AppendUint64(nil, uint64(i.Delay)))
 	if i.Jitter > 0 {
-		b = appendAttr(b, netemJitter64, binary.NativeEndian.AppendUint64(nil, uint64(i.Jitter)))
+		b = appendAttr(b, netemJitter64, binary.NativeEndian.AppendUint64(nil, uint64(deviation(i))))
 	}
-	if i.Distribution == impair.Normal || i.Distribution == impair.Pareto {
+	switch {
+	case i.Table != nil:
+		b = appendAttr(b, netemDelayDist, recorded(i.Table))
+	case i.Distribution == impair.Normal || i.Distribution == impair.Pareto:
 		b = appendAttr(b, netemDelayDist, table(i.Distribution))
 	}
 	const correlation = 0
@@ -102,17 +106,46 @@ func held(i impair.Impairment, frame int) uint32 {
 	return uint32(min(frames, heldMax))
 }
 
-// table is netem's table of a distribution: its quantiles at 4096 points, in
-// 1/8192 of the jitter, as int16. Points and rounding are those of iproute2, so
-// that the table of the normal distribution is, value by value, the one that it
-// ships.
+// tableScale is what the values of netem's tables stand for: 1/8192 of the jitter,
+// as int16.
+const tableScale = 8192
+
+// deviation is the jitter that netem is told. A recorded distribution that reaches
+// further than netem's tables has its values shrunk and its jitter stretched.
+func deviation(i impair.Impairment) quantity.Duration {
+	if i.Table == nil {
+		return i.Jitter
+	}
+	return quantity.Duration(math.Round(float64(i.Jitter) * stretch(i.Table)))
+}
+
+// stretch is by how much the values of a table are too large for 16 bits, or 1.
+func stretch(t *impair.Table) float64 {
+	steps := t.Steps()
+	least, most := float64(steps[0])*tableScale, float64(steps[len(steps)-1])*tableScale
+	return max(1, least/math.MinInt16, most/math.MaxInt16)
+}
+
+// recorded is netem's table of a recorded distribution.
+func recorded(t *impair.Table) []byte {
+	var b []byte
+	shrunk := tableScale / stretch(t)
+	for _, x := range t.Steps() {
+		b = binary.NativeEndian.AppendUint16(b, uint16(int16(math.RoundToEven(float64(x)*shrunk))))
+	}
+	return b
+}
+
+// table is netem's table of a distribution: its quantiles at 4096 points. Points
+// and rounding are those of iproute2, so that the table of the normal distribution
+// is, value by value, the one that it ships.
 func table(d impair.Distribution) []byte {
-	const entries, scale, grid = 4096, 8192, 0.00005
+	const entries, grid = 4096, 0.00005
 	b := make([]byte, 0, 2*entries)
 	for i := range entries {
 		p := (float64(i) + 0.125) / entries
 		x := math.Floor(d.Quantile(p)/grid) * grid
-		value := min(max(math.RoundToEven(x*scale), math.MinInt16), math.MaxInt16)
+		value := min(max(math.RoundToEven(x*tableScale), math.MinInt16), math.MaxInt16)
 		b = binary.NativeEndian.AppendUint16(b, uint16(int16(value)))
 	}
 	return b

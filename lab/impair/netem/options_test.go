@@ -1,16 +1,21 @@
 package netem
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	"skerry.dev/skerry/internal/quantity"
 	"skerry.dev/skerry/lab/impair"
+	"skerry.dev/skerry/lab/impair/recording"
 )
 
 // Options are written in the machine's byte order; the golden ones here are
@@ -117,6 +122,65 @@ func TestNormalTableIsThatOfIproute2(t *testing.T) {
 	}
 	if got := fmt.Sprintf("%x", sha256.Sum256([]byte(lines.String()))); got != want {
 		t.Errorf("checksum %s, want %s", got, want)
+	}
+}
+
+// A table of iproute2 reaches the kernel as it was read, with the jitter asked for.
+func TestTableOfIproute2(t *testing.T) {
+	var text strings.Builder
+	for pair := range slices.Chunk(table(impair.Normal), 2) {
+		fmt.Fprintln(&text, int16(binary.NativeEndian.Uint16(pair)))
+	}
+	read, err := recording.Read("normal.dist", []byte(text.String()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Equal(recorded(read.Table), table(impair.Normal)) {
+		t.Error("the table of the normal distribution is not what was read")
+	}
+	i := impair.Impairment{Jitter: 1e6, Distribution: "normal.dist", Table: read.Table}
+	if got := deviation(i); got != i.Jitter {
+		t.Errorf("jitter %s, want %s", got, i.Jitter)
+	}
+}
+
+// A recording with a longer tail than netem's tables keeps it: values shrink as much
+// as the jitter grows. What the kernel makes of both is what was measured.
+func TestRecordedTableKeepsItsTail(t *testing.T) {
+	random := rand.New(rand.NewPCG(3, 3))
+	values := make([]float64, 5000)
+	for i := range values {
+		values[i] = 20 + random.ExpFloat64()
+		if i%50 == 0 {
+			values[i] += 80 * random.Float64()
+		}
+	}
+	made, mean, spread, err := impair.NewTable(values)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const ms = 1e6
+	i := impair.Impairment{
+		Delay: quantity.Duration(mean * ms), Jitter: quantity.Duration(spread * ms), Distribution: "wan.csv", Table: made,
+	}
+	sigma := float64(deviation(i))
+	if reach := made.Quantile(1); reach < 5 || sigma < float64(i.Jitter)*reach/4.01 {
+		t.Errorf("a reach of %.1f jitters of %s makes netem's %s", reach, i.Jitter, time.Duration(sigma))
+	}
+	steps := made.Steps()
+	for k, pair := range slices.Collect(slices.Chunk(recorded(made), 2)) {
+		got := float64(i.Delay) + sigma*float64(int16(binary.NativeEndian.Uint16(pair)))/8192 // tabledist of sch_netem.c
+		want := float64(i.Delay) + float64(steps[k])*float64(i.Jitter)
+		if math.Abs(got-want) > sigma/8192 {
+			t.Fatalf("value %d of the kernel is %.0f ns, want %.0f", k, got, want)
+		}
+	}
+	options := netemOptions(i, 1, 1514)
+	if at := bytes.Index(options, recorded(made)); at < 4 || binary.NativeEndian.Uint16(options[at-2:]) != netemDelayDist {
+		t.Error("the options lack the table")
+	}
+	if !bytes.Contains(options, binary.NativeEndian.AppendUint64(nil, uint64(sigma))) {
+		t.Error("the options lack the jitter")
 	}
 }
 

@@ -6,6 +6,8 @@ import (
 
 	"skerry.dev/skerry/internal/quantity"
 	"skerry.dev/skerry/lab/impair"
+	"skerry.dev/skerry/lab/impair/classify"
+	"skerry.dev/skerry/lab/impair/recording"
 )
 
 // What a namespace can hold. Every qdisc is named by its place alone, so the
@@ -78,6 +80,11 @@ func plan(directions []impair.Direction) ([]tree, error) {
 			return nil, refuse(d, "more than %d impaired directions end at interface %s, which is what netem's prio can hold", directionsMax, t.out)
 		}
 		band := len(t.classes) + 1
+		stages := d.Stages()
+		if err := recording.Fill(stages); err != nil {
+			return nil, fmt.Errorf("link %s: %w", d.Name, err)
+		}
+		d.Impairment, d.Then = stages[0], stages[1:]
 		one := class{Direction: d, id: t.handle | uint32(band+1), steps: steps(d, band)}
 		if err := one.check(); err != nil {
 			return nil, err
@@ -92,6 +99,22 @@ func plan(directions []impair.Direction) ([]tree, error) {
 	return trees, nil
 }
 
+// rules that have packets find their class, and those that are to find none.
+func rules(trees []tree, directions []impair.Direction) []classify.Rule {
+	var all []classify.Rule
+	for _, t := range trees {
+		for _, c := range t.classes {
+			all = append(all, classify.Rule{Match: c.Match, Class: c.id})
+		}
+	}
+	for _, d := range directions {
+		if d.Exempts() {
+			all = append(all, classify.Rule{Match: d.Match, Exempt: true})
+		}
+	}
+	return all
+}
+
 // refuse says what netem cannot do of a direction, and what can.
 func refuse(d impair.Direction, format string, args ...any) error {
 	return fmt.Errorf("link %s: %s; choose the link back end userspace", d.Name, fmt.Sprintf(format, args...))
@@ -104,8 +127,8 @@ func (c class) check() error {
 	}
 	for i, s := range c.steps {
 		switch {
-		case s.Jitter > jitterMax:
-			return refuse(c.Direction, "netem cannot spread a jitter of %s: 2.147s at most", s.Jitter)
+		case deviation(s.Impairment) > jitterMax:
+			return refuse(c.Direction, "netem cannot spread a jitter of %s: 2.147s at most", deviation(s.Impairment))
 		case s.Reorder > 0 && i < len(c.steps)-1:
 			// The kernel hands such a packet on past the child qdisc.
 			return refuse(c.Direction, "a packet that netem reorders skips the stages after that one")

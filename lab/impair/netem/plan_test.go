@@ -1,11 +1,18 @@
 package netem
 
 import (
+	"errors"
 	"fmt"
+	"math"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"skerry.dev/skerry/lab/impair"
+	"skerry.dev/skerry/lab/impair/classify"
 )
 
 func direction(name, out string, i impair.Impairment) impair.Direction {
@@ -138,6 +145,10 @@ func TestPlanRefusesWhatNetemCannotDo(t *testing.T) {
 		d.Then = then
 		return []impair.Direction{d}
 	}
+	far, err := impair.ScaledTable([]float64{0, 12 * math.MaxInt16 / 32768.})
+	if err != nil {
+		t.Fatal(err)
+	}
 	var long []impair.Impairment
 	for range stepsMax {
 		long = append(long, impair.Impairment{Delay: 1})
@@ -151,6 +162,8 @@ func TestPlanRefusesWhatNetemCannotDo(t *testing.T) {
 		{"wide jitter", chain(impair.Impairment{Delay: 3e9, Jitter: 3e9}),
 			"link a: netem cannot spread a jitter of 3s: 2.147s at most"},
 		{"wide jitter from a table", chain(impair.Impairment{}, impair.Impairment{Delay: 3e9, Jitter: 3e9, Distribution: impair.Normal}),
+			"link a: netem cannot spread a jitter of 3s: 2.147s at most"},
+		{"a wide jitter that was measured", chain(impair.Impairment{Delay: 1e9, Jitter: 1e9, Distribution: "a.csv", Table: far}),
 			"link a: netem cannot spread a jitter of 3s: 2.147s at most"},
 		{"jitter at the bound", chain(impair.Impairment{Delay: 3e9, Jitter: jitterMax}), ""},
 		{"many stages", chain(impair.Impairment{Delay: 1}, long...),
@@ -186,5 +199,50 @@ func TestPlanRefusesWhatNetemCannotDo(t *testing.T) {
 		if got != want {
 			t.Errorf("%s:\ngot  %s\nwant %s", c.name, got, want)
 		}
+	}
+}
+
+// A distribution is read where it was not yet, in any stage; one that cannot be
+// read leaves no link without its jitter.
+func TestPlanReadsRecordings(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "wan.csv")
+	if err := os.WriteFile(file, []byte("2\n4\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	d := direction("a", "c2", impair.Impairment{Distribution: impair.Distribution(file)})
+	d.Then = []impair.Impairment{{Delay: 5e6, Jitter: 2e6, Distribution: impair.Distribution(file)}}
+	trees, err := plan([]impair.Direction{d})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const want = `c2: prio 1000:
+  a
+    1000:2 tbf 2020:
+    2020:1 netem 2021: 3ms ±1ms, held 262144
+    2021:1 netem 2022: 5ms ±2ms, held 262144
+`
+	if got := draw(trees); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+	d.Then[0].Distribution += ".gone"
+	if _, err := plan([]impair.Direction{d}); !errors.Is(err, os.ErrNotExist) || !strings.HasPrefix(err.Error(), "link a: read distribution: ") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// Packets between two nodes that have no link take no class, though their clusters
+// have one.
+func TestRulesExempt(t *testing.T) {
+	nodes := impair.Direction{Name: "n", Match: impair.Match{
+		In: "in", Out: "c2", Source: netip.MustParseAddr("10.1.0.1"), Destination: netip.MustParseAddr("10.2.0.1"),
+	}}
+	all := []impair.Direction{direction("c", "c2", impair.Impairment{Delay: 5e6}), nodes, direction("nothing", "c3", impair.Impairment{})}
+	trees, err := plan(all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []classify.Rule{{Match: all[0].Match, Class: 0x10000002}, {Match: nodes.Match, Exempt: true}}
+	if got := rules(trees, all); !slices.Equal(got, want) {
+		t.Errorf("got %+v, want %+v", got, want)
 	}
 }

@@ -287,9 +287,11 @@ func TestFalseRejection(t *testing.T) {
 	normal, pareto, unordered := slow, slow, slow
 	normal.Distribution, pareto.Distribution = impair.Normal, impair.Pareto
 	unordered.Unordered = true
+	measured := impair.Impairment{Delay: 20 * ms, Jitter: 4 * ms, Loss: 0.0008, Rate: 1e8, Distribution: "wan.csv"}
+	measured.Table = twoRoutes(t)
 	const repetitions, level, large = 40, 0.1, 10_000
 	for name, asked := range map[string]impair.Stages{
-		"uniform": {slow}, "normal": {normal}, "pareto": {pareto}, "unordered": {unordered},
+		"uniform": {slow}, "normal": {normal}, "pareto": {pareto}, "unordered": {unordered}, "measured": {measured},
 		"bursts":     {{Delay: 5 * ms, Burst: impair.Burst{Enter: 0.01, Leave: 0.25}}},
 		"duplicates": {{Delay: ms, Duplicate: 0.2, Rate: 1e8}},
 		"corrupts":   {{Delay: ms, Corrupt: 0.2, Loss: 0.1, Rate: 1e8}},
@@ -309,6 +311,36 @@ func TestFalseRejection(t *testing.T) {
 		if twoSided(uint64(tests), uint64(failed), level) < 0.001 && failed > tests/10 {
 			t.Errorf("%s: %d of %d tests fail at the level %g", name, failed, tests, level)
 		}
+	}
+}
+
+// twoRoutes is a recorded distribution of two delays, of which one in five packets
+// takes the longer.
+func twoRoutes(t *testing.T) *impair.Table {
+	t.Helper()
+	table, _, _, err := impair.NewTable([]float64{12, 12.5, 13, 13.5, 30})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return table
+}
+
+// A probe knows how far a jitter that was measured scatters: as much as probes of
+// such a link do.
+func TestMeasureKnowsTheSpreadOfARecording(t *testing.T) {
+	asked := impair.Stages{{Delay: 20 * ms, Jitter: 4 * ms, Unordered: true, Distribution: "wan.csv", Table: twoRoutes(t)}}
+	random := rand.New(rand.NewPCG(8, 8))
+	var seen, told moments
+	for range 150 {
+		p := Measure(asked, plainNs, travel(asked, asked, random))
+		seen.add(float64(p.DelayNs))
+		told.add(float64(p.DelaySpreadNs))
+	}
+	if math.Abs(seen.mean()-20e6) > 3*seen.deviation()/math.Sqrt(150) {
+		t.Errorf("delay %.0f ns ± %.0f at the mean of 150 probes, want 20 ms", seen.mean(), seen.deviation())
+	}
+	if ratio := told.mean() / seen.deviation(); ratio < 0.8 || ratio > 1.25 {
+		t.Errorf("probes scatter by %.0f ns, and are said to by %.0f", seen.deviation(), told.mean())
 	}
 }
 

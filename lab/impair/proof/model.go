@@ -138,5 +138,5 @@ func jitter(asked impair.Impairment, random *rand.Rand) int64 {
 	if asked.Jitter == 0 {
 		return 0
 	}
-	return int64(asked.Distribution.Quantile(random.Float64()) * float64(asked.Jitter))
+	return int64(asked.Quantile(random.Float64()) * float64(asked.Jitter))
 }

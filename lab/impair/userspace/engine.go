@@ -24,6 +24,7 @@ import (
 
 	"skerry.dev/skerry/lab/impair"
 	"skerry.dev/skerry/lab/impair/classify"
+	"skerry.dev/skerry/lab/impair/recording"
 )
 
 const (
@@ -59,11 +60,13 @@ type Engine struct {
 	// epoch is time zero of the data path's clock, which is CLOCK_MONOTONIC.
 	epoch time.Time
 	gaps  gaps
-	// turns that the data path has begun.
-	turns atomic.Uint64
-	stop  atomic.Bool
-	done  chan error
-	acks  chan int32
+	// turns that the data path has begun; changed is that directions have followed
+	// others since the last one.
+	turns   atomic.Uint64
+	changed atomic.Bool
+	stop    atomic.Bool
+	done    chan error
+	acks    chan int32
 
 	// mu guards what only the control side uses.
 	mu     sync.Mutex
@@ -166,7 +169,9 @@ func (e *Engine) Change(directions []impair.Direction) (map[string]impair.Counte
 	for _, name := range e.order {
 		before[name] = e.table[e.queues[name]].Load()
 	}
-	if err := e.putLocked(directions, before); err != nil {
+	err := e.putLocked(directions, before)
+	e.changed.Store(true)
+	if err != nil {
 		return nil, err
 	}
 	if err := e.awaitTurns(); err != nil {
@@ -191,6 +196,9 @@ func (e *Engine) putLocked(directions []impair.Direction, before map[string]*dir
 	e.order = e.order[:0]
 	for _, d := range directions {
 		if d.IsZero() && before[d.Name] == nil {
+			if d.Exempts() {
+				rules = append(rules, classify.Rule{Match: d.Match, Exempt: true})
+			}
 			continue
 		}
 		queue, err := e.queueLocked(d.Name)
@@ -198,6 +206,9 @@ func (e *Engine) putLocked(directions []impair.Direction, before map[string]*dir
 			return err
 		}
 		stages := d.Stages()
+		if err := recording.Fill(stages); err != nil {
+			return fmt.Errorf("link %s: %w", d.Name, err)
+		}
 		next := newDirection(stages, d.Seed)
 		if err := next.replay(int64(time.Since(e.epoch))); err != nil {
 			return fmt.Errorf("link %s: %w", d.Name, err)
@@ -219,6 +230,17 @@ func (e *Engine) putLocked(directions []impair.Direction, before map[string]*dir
 	}
 	e.ruled = rules
 	return nil
+}
+
+// goOn has every direction go on from the one before it, which no packet may have
+// done yet: it would keep the one before it, and that its own, for as long as the
+// link is idle. The data path alone calls it.
+func (e *Engine) goOn() {
+	for i := range e.table {
+		if d := e.table[i].Load(); d != nil {
+			d.goOn()
+		}
+	}
 }
 
 // awaitTurns waits until the data path has begun a turn that sees the table as it

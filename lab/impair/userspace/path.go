@@ -33,7 +33,7 @@ type path struct {
 
 func (p *path) loop() error {
 	for !p.engine.stop.Load() {
-		p.engine.turns.Add(1)
+		p.begin()
 		now := p.now()
 		p.reach(now)
 		if err := p.release(now); err != nil {
@@ -54,6 +54,14 @@ func (p *path) loop() error {
 		p.pause(n > 0)
 	}
 	return nil
+}
+
+// begin a turn: from here on the table counts as it is now.
+func (p *path) begin() {
+	p.engine.turns.Add(1)
+	if p.engine.changed.Swap(false) {
+		p.engine.goOn()
+	}
 }
 
 func (p *path) now() int64 { return int64(time.Since(p.epoch)) }

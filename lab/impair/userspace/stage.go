@@ -188,5 +188,5 @@ func (s *stage) jitter() int64 {
 	if s.Jitter == 0 {
 		return 0
 	}
-	return int64(s.Distribution.Quantile(s.random.Float64()) * float64(s.Jitter))
+	return int64(s.Quantile(s.random.Float64()) * float64(s.Jitter))
 }
