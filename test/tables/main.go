@@ -66,7 +66,7 @@ func table(in report.Input) string {
 		times = fmt.Sprintf("%d to %d repetitions", least, most)
 	}
 	p := in.Provenance
-	fmt.Fprintf(&b, "%s of %d cells on %s, commit %.7s, seed %d, %d cores, Linux %s, links by %s:\n\n",
+	fmt.Fprintf(&b, "%s of %d cells on %s, commit %.7s, seed %d, %d cores, %s, links by %s:\n\n",
 		times, len(in.Results), p.Started.Format("2 January 2006"), p.Commit, p.Seed, p.Cores, p.Kernel, p.Backend)
 	b.WriteString("| claim | says | verdict | seen |\n|---|---|---|---|\n")
 	for _, c := range in.Claims {

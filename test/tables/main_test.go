@@ -17,7 +17,7 @@ func ran() report.Input {
 	return report.Input{
 		Experiment: experiment.Experiment{Name: "two"},
 		Provenance: report.Provenance{
-			Started: time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC), Commit: "0123456789abcdef", Seed: 7, Cores: 2, Kernel: "6.1", Backend: "netem",
+			Started: time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC), Commit: "0123456789abcdef", Seed: 7, Cores: 2, Kernel: "Linux 6.1", Backend: "netem",
 		},
 		Results: []report.Result{{PerRepetition: make([]measure.Summary, 3)}, {PerRepetition: make([]measure.Summary, 2)}},
 		Claims: []claim.Judgement{
