@@ -78,26 +78,13 @@ func readAB(r io.Reader, began Moment, kept bool) ([]sample.Request, error) {
 	if err != nil {
 		return nil, err
 	}
-	var rows []sample.Request
-	dials := int32(0)
-	for {
-		more, err := t.next()
-		if err != nil {
-			return nil, err
-		}
-		if !more {
-			inOrder(rows)
-			return rows, nil
-		}
+	return t.requests(kept, func() sample.Request {
 		begin := began.mono(t.whole("seconds", timesMost/int64(time.Second)) * int64(time.Second))
-		dial := t.length("ctime", time.Millisecond)
-		row := sample.Request{Index: 2, ScheduledNs: begin, SentNs: begin + dial, LastByteNs: begin + t.length("ttime", time.Millisecond)}
-		if dial > 0 || !kept {
-			dials++
-			row.Connection, row.Index = dials, 1
+		return sample.Request{
+			ScheduledNs: begin, SentNs: begin + t.length("ctime", time.Millisecond),
+			LastByteNs: begin + t.length("ttime", time.Millisecond),
 		}
-		rows = append(rows, row)
-	}
+	})
 }
 
 // abTotal is what ab prints at its end.

@@ -83,29 +83,14 @@ func readHey(r io.Reader, began Moment, kept bool) ([]sample.Request, error) {
 	if err != nil {
 		return nil, err
 	}
-	var rows []sample.Request
-	dials := int32(0)
-	for {
-		more, err := t.next()
-		if err != nil {
-			return nil, err
-		}
-		if !more {
-			inOrder(rows)
-			return rows, nil
-		}
+	return t.requests(kept, func() sample.Request {
 		begin := began.MonoNs + t.length("offset", time.Second)
 		dial, end := t.length("DNS+dialup", time.Second), begin+t.length("response-time", time.Second)
-		row := sample.Request{
-			Index: 2, ScheduledNs: begin, SentNs: begin + dial, LastByteNs: end,
+		status := int32(t.whole("status-code", math.MaxInt16))
+		return sample.Request{
+			ScheduledNs: begin, SentNs: begin + dial, LastByteNs: end,
 			FirstByteNs: max(begin, end-t.length("Response-read", time.Second)),
-			Status:      int32(t.whole("status-code", math.MaxInt16)),
+			Status:      status, Error: statusError(status),
 		}
-		row.Error = statusError(row.Status)
-		if dial > 0 || !kept {
-			dials++
-			row.Connection, row.Index = dials, 1
-		}
-		rows = append(rows, row)
-	}
+	})
 }

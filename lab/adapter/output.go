@@ -145,6 +145,30 @@ func (t *table) length(column string, unit time.Duration) int64 {
 	return int64(ns)
 }
 
+// requests are all rows in their order, each as row makes it. The first of a
+// connection is the one that dialled, and each where none is kept.
+func (t *table) requests(kept bool, row func() sample.Request) ([]sample.Request, error) {
+	var rows []sample.Request
+	dials := int32(0)
+	for {
+		more, err := t.next()
+		if err != nil {
+			return nil, err
+		}
+		if !more {
+			inOrder(rows)
+			return rows, nil
+		}
+		r := row()
+		r.Index = 2
+		if r.SentNs > r.ScheduledNs || !kept {
+			dials++
+			r.Connection, r.Index = dials, 1
+		}
+		rows = append(rows, r)
+	}
+}
+
 // readFile hands a file of a tool's folder to a reader of it.
 func readFile[T any](folder fs.FS, name string, read func(io.Reader) (T, error)) (T, error) {
 	f, err := folder.Open(name)

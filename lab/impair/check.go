@@ -7,8 +7,8 @@ import (
 )
 
 const (
-	// delayMax bounds how long a packet may be held, and with it the memory.
-	delayMax = quantity.Duration(60e9)
+	// DelayMax bounds how long a packet may be held, and with it the memory.
+	DelayMax = quantity.Duration(60e9)
 	// reorderMax is what can be proven: of the packets that time a link, enough
 	// meet the delay.
 	reorderMax = quantity.Fraction(0.25)
@@ -43,12 +43,12 @@ func (i Impairment) checkDelay() error {
 	switch {
 	case i.Delay < 0:
 		return wrong("delay", "write 0 or more", "delay %s is negative", i.Delay)
-	case i.Delay > delayMax:
-		return wrong("delay", fmt.Sprintf("write at most %s", delayMax), "delay %s is too long", i.Delay)
+	case i.Delay > DelayMax:
+		return wrong("delay", fmt.Sprintf("write at most %s", DelayMax), "delay %s is too long", i.Delay)
 	case i.Jitter < 0:
 		return wrong("jitter", "write 0 or more", "jitter %s is negative", i.Jitter)
-	case i.Jitter > delayMax:
-		return wrong("jitter", fmt.Sprintf("write at most %s", delayMax), "jitter %s is too long", i.Jitter)
+	case i.Jitter > DelayMax:
+		return wrong("jitter", fmt.Sprintf("write at most %s", DelayMax), "jitter %s is too long", i.Jitter)
 	case i.Jitter > 0 && i.Delay == 0:
 		return wrong("jitter", "set delay as well", "jitter %s has no delay to vary", i.Jitter)
 	case !i.Distribution.known():

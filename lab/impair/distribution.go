@@ -7,9 +7,9 @@ import (
 
 // Quantile is the jitter that a share p of all packets does not exceed, in units
 // of Jitter. What draws p evenly from 0 to 1 draws jitter of the distribution. A
-// recorded one must have been read.
+// recorded one that was not read counts as uniform.
 func (i Impairment) Quantile(p float64) float64 {
-	if i.Distribution.IsFile() {
+	if i.Distribution.IsFile() && i.Table != nil {
 		return i.Table.Quantile(p)
 	}
 	return i.Distribution.Quantile(p)

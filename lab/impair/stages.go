@@ -71,8 +71,8 @@ func (s Stages) Check() error {
 	switch {
 	case len(s) > stagesMax:
 		return wrong("then", fmt.Sprintf("write at most %d stages behind the first", stagesMax-1), "%d stages are too many", len(s))
-	case together.Delay > delayMax:
-		return wrong("then", fmt.Sprintf("write at most %s in all stages", delayMax), "the delays add up to %s, which is too long", together.Delay)
+	case together.Delay > DelayMax:
+		return wrong("then", fmt.Sprintf("write at most %s in all stages", DelayMax), "the delays add up to %s, which is too long", together.Delay)
 	case together.Reorder > reorderMax:
 		return wrong("then", fmt.Sprintf("write at most %s in all stages", reorderMax),
 			"with reorder %s, as the stages add up to, the delay could not be proven", together.Reorder)

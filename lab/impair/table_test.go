@@ -57,7 +57,11 @@ func TestQuantileOfAFile(t *testing.T) {
 	if i.Quantile(0.1) != -1 || i.Quantile(0.5) != 0 || i.Quantile(0.8) != 5 || i.Reach() != 10*ms {
 		t.Errorf("quantiles %g, %g, %g, reach %s", i.Quantile(0.1), i.Quantile(0.5), i.Quantile(0.8), i.Reach())
 	}
-	i.Distribution = impair.Normal
+	i.Table = nil
+	if i.Quantile(0.8) != impair.Uniform.Quantile(0.8) || i.Reach() != 2*ms {
+		t.Errorf("not read its quantile is %g, its reach %s", i.Quantile(0.8), i.Reach())
+	}
+	i.Table, i.Distribution = table, impair.Normal
 	if i.Quantile(0.5) != impair.Normal.Quantile(0.5) || i.Reach() != 8*ms {
 		t.Errorf("another distribution follows the table")
 	}

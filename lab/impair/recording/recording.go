@@ -11,22 +11,17 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
-	"time"
 
 	"skerry.dev/skerry/internal/quantity"
 	"skerry.dev/skerry/lab/impair"
+	"skerry.dev/skerry/lab/impair/textfile"
 )
 
-// Bounds of a recording.
-const (
-	bytesMax  = 64 << 20
-	valuesMax = 1_000_000
-	delayMax  = time.Minute
-)
+// valuesMax bounds a recording.
+const valuesMax = 1_000_000
 
 // Column of a CSV file that has the delays, in milliseconds.
 const Column = "delay_ms"
@@ -46,29 +41,9 @@ type Recording struct {
 	Table           *impair.Table
 }
 
-// Error says what is wrong with a line of a recording.
-type Error struct {
-	// Line counts from 1; 0 is the recording as a whole.
-	Line          int
-	Message, Hint string
-}
-
-// Error prints the line, the message and the hint on one line.
-func (e *Error) Error() string {
-	if e.Line == 0 {
-		return e.Message + "; " + e.Hint
-	}
-	return fmt.Sprintf("line %d: %s; %s", e.Line, e.Message, e.Hint)
-}
-
 // Open reads the recording in a file.
 func Open(name string) (Recording, error) {
-	f, err := os.Open(name)
-	if err != nil {
-		return Recording{}, fmt.Errorf("read distribution: %w", err)
-	}
-	defer func() { _ = f.Close() }()
-	data, err := io.ReadAll(io.LimitReader(f, bytesMax+1))
+	data, err := textfile.Read(name)
 	if err != nil {
 		return Recording{}, fmt.Errorf("read distribution: %w", err)
 	}
@@ -120,11 +95,8 @@ func (r Recording) Apply(i *impair.Impairment) error {
 // Read reads a recording by the name of its file. One that ends in .dist is a
 // table of iproute2. In any other a line holds a delay in ms, or the first line is
 // the header of a CSV file with a column delay_ms. Empty lines and lines that begin
-// with # say nothing. Errors are an *Error.
+// with # say nothing. Errors are a *textfile.Error.
 func Read(name string, data []byte) (Recording, error) {
-	if len(data) > bytesMax {
-		return Recording{}, wrong(0, "cut it", "the file has more than %d bytes", bytesMax)
-	}
 	if filepath.Ext(name) == tableSuffix {
 		return readTable(data)
 	}
@@ -135,16 +107,12 @@ func Read(name string, data []byte) (Recording, error) {
 	table, mean, deviation, err := impair.NewTable(values)
 	r := Recording{Mean: milliseconds(mean), Deviation: milliseconds(deviation), Table: table}
 	if err != nil || r.Deviation == 0 {
-		return Recording{}, wrong(0, "record delays that vary", "%d delays make no distribution", len(values))
+		return Recording{}, textfile.Wrong(0, "record delays that vary", "%d delays make no distribution", len(values))
 	}
 	return r, nil
 }
 
 func milliseconds(v float64) quantity.Duration { return quantity.Duration(math.Round(v * 1e6)) }
-
-func wrong(line int, hint, format string, args ...any) error {
-	return &Error{Line: line, Message: fmt.Sprintf(format, args...), Hint: hint}
-}
 
 // readTable reads the numbers of a table of iproute2, several to a line.
 func readTable(data []byte) (Recording, error) {
@@ -158,17 +126,17 @@ func readTable(data []byte) (Recording, error) {
 		for _, field := range strings.Fields(text) {
 			v, err := strconv.ParseInt(field, 10, 16)
 			if err != nil {
-				return Recording{}, wrong(line, "a table of iproute2 holds numbers of 16 bits", "%.40q is no value", field)
+				return Recording{}, textfile.Wrong(line, "a table of iproute2 holds numbers of 16 bits", "%.40q is no value", field)
 			}
 			if len(values) == valuesMax {
-				return Recording{}, wrong(line, "cut it", "there are more than %d values", valuesMax)
+				return Recording{}, textfile.Wrong(line, "cut it", "there are more than %d values", valuesMax)
 			}
 			values = append(values, float64(v)/tableScale)
 		}
 	}
 	table, err := impair.ScaledTable(values)
 	if err != nil {
-		return Recording{}, wrong(0, "take one that varies", "%d values make no distribution", len(values))
+		return Recording{}, textfile.Wrong(0, "take one that varies", "%d values make no distribution", len(values))
 	}
 	return Recording{Table: table}, nil
 }
@@ -185,7 +153,7 @@ func readDelays(data []byte) ([]float64, error) {
 			return values, nil
 		}
 		if broken, ok := errors.AsType[*csv.ParseError](err); ok {
-			return nil, wrong(broken.Line, "write a number to a line, or CSV", "%v", broken.Err)
+			return nil, textfile.Wrong(broken.Line, "write a number to a line, or CSV", "%v", broken.Err)
 		}
 		line, _ := lines.FieldPos(0)
 		if len(record) == 1 && strings.TrimSpace(record[0]) == "" {
@@ -199,15 +167,15 @@ func readDelays(data []byte) ([]float64, error) {
 				continue
 			}
 			if len(record) > 1 {
-				return nil, wrong(line, "begin with a header that names it "+Column, "none of %d columns is known to be the delay", len(record))
+				return nil, textfile.Wrong(line, "begin with a header that names it "+Column, "none of %d columns is known to be the delay", len(record))
 			}
 		}
 		if len(values) == valuesMax {
-			return nil, wrong(line, "cut it", "there are more than %d delays", valuesMax)
+			return nil, textfile.Wrong(line, "cut it", "there are more than %d delays", valuesMax)
 		}
 		v, err := delayIn(record, column)
 		if err != nil {
-			return nil, wrong(line, "write milliseconds, 0 to 60000", "%v", err)
+			return nil, textfile.Wrong(line, "write milliseconds, 0 to 60000", "%v", err)
 		}
 		values = append(values, v)
 	}
@@ -229,7 +197,7 @@ func delayIn(record []string, column int) (float64, error) {
 	}
 	text := strings.TrimSpace(record[column])
 	v, err := strconv.ParseFloat(text, 64)
-	if err != nil || !(v >= 0 && v <= delayMax.Seconds()*1e3) { // NaN too
+	if err != nil || !(v >= 0 && v <= float64(impair.DelayMax)/1e6) { // NaN too
 		return 0, fmt.Errorf("%.40q is no delay", text)
 	}
 	return v, nil

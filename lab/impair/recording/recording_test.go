@@ -14,6 +14,7 @@ import (
 	"skerry.dev/skerry/internal/quantity"
 	"skerry.dev/skerry/lab/impair"
 	"skerry.dev/skerry/lab/impair/recording"
+	"skerry.dev/skerry/lab/impair/textfile"
 )
 
 const ms = quantity.Duration(1e6)
@@ -63,7 +64,7 @@ func TestReadBroken(t *testing.T) {
 		{"a.dist", "7\n", "1 values make no distribution; take one that varies"},
 	} {
 		_, err := recording.Read(c.file, []byte(c.text))
-		if wrong, ok := errors.AsType[*recording.Error](err); !ok || !strings.Contains(wrong.Error(), c.want) {
+		if wrong, ok := errors.AsType[*textfile.Error](err); !ok || !strings.Contains(wrong.Error(), c.want) {
 			t.Errorf("%q: got %v, want %s", c.text, err, c.want)
 		}
 	}
@@ -82,7 +83,7 @@ func FuzzRead(f *testing.F) {
 		}
 		r, err := recording.Read(name, []byte(text))
 		if err != nil {
-			if wrong, ok := errors.AsType[*recording.Error](err); !ok || strings.Contains(wrong.Error(), "\n") {
+			if wrong, ok := errors.AsType[*textfile.Error](err); !ok || strings.Contains(wrong.Error(), "\n") {
 				t.Fatalf("%q: %v", text, err)
 			}
 			return

@@ -12,11 +12,13 @@ import (
 	"cmp"
 	"fmt"
 	"math"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
+
+	"skerry.dev/skerry/lab/impair"
+	"skerry.dev/skerry/lab/impair/textfile"
 )
 
 // DeliveryBytes is what one delivery opportunity of a mahimahi trace lets go.
@@ -27,7 +29,6 @@ const (
 	stepsMax = 10_000_000
 	spanMax  = 24 * time.Hour
 	rateMax  = 1e12
-	delayMax = time.Minute
 )
 
 // Trace is what a link did from 0 to Span; after that it begins anew. Either
@@ -50,27 +51,12 @@ type Step struct {
 	Delay time.Duration
 }
 
-// Error says what is wrong with a line of a trace.
-type Error struct {
-	// Line counts from 1; 0 is the trace as a whole.
-	Line          int
-	Message, Hint string
-}
-
-// Error prints the line, the message and the hint on one line.
-func (e *Error) Error() string {
-	if e.Line == 0 {
-		return e.Message + "; " + e.Hint
-	}
-	return fmt.Sprintf("line %d: %s; %s", e.Line, e.Message, e.Hint)
-}
-
 // Open reads the trace of a name that is built in, or of a file.
 func Open(name string) (*Trace, error) {
 	if t, known := Model(name, Seed); known {
 		return t, nil
 	}
-	data, err := os.ReadFile(name)
+	data, err := textfile.Read(name)
 	if err != nil {
 		return nil, fmt.Errorf("read trace: %w", err)
 	}
@@ -87,7 +73,8 @@ const header = "ms,mbit,delay_ms"
 // Read reads a trace: lines of milliseconds, each a delivery opportunity of
 // mahimahi, or below the header "ms,mbit,delay_ms" lines of a time in ms from
 // which on a rate in Mbit/s and a delay in ms hold. Empty lines and lines that
-// begin with # say nothing. Errors are an *Error.
+// begin with # say nothing. Errors are a
+// *textfile.Error.
 func Read(data []byte) (*Trace, error) {
 	lines := bufio.NewScanner(bytes.NewReader(data))
 	r := reader{trace: &Trace{}}
@@ -116,7 +103,7 @@ type reader struct {
 }
 
 func (r *reader) wrong(hint, format string, args ...any) error {
-	return &Error{Line: r.line, Message: fmt.Sprintf(format, args...), Hint: hint}
+	return textfile.Wrong(r.line, hint, format, args...)
 }
 
 func (r *reader) read(text string) error {
@@ -157,7 +144,7 @@ func (r *reader) step(text string) error {
 		return r.wrong("write "+header, "%.40q has %d fields, not 3", text, len(fields))
 	}
 	var values [3]float64
-	for i, most := range []float64{spanMax.Seconds() * 1e3, rateMax / 1e6, delayMax.Seconds() * 1e3} {
+	for i, most := range []float64{spanMax.Seconds() * 1e3, rateMax / 1e6, float64(impair.DelayMax) / 1e6} {
 		v, err := strconv.ParseFloat(strings.TrimSpace(fields[i]), 64)
 		if err != nil || !(v >= 0 && v <= most) { // NaN too
 			return r.wrong(fmt.Sprintf("write 0 to %g", most), "%.40q is no %s", fields[i], strings.Split(header, ",")[i])

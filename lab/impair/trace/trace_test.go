@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"skerry.dev/skerry/lab/impair/textfile"
 	"skerry.dev/skerry/lab/impair/trace"
 )
 
@@ -57,7 +58,7 @@ func TestReadBroken(t *testing.T) {
 		strings.Repeat("1", 70_000):        "a trace has short lines of text",
 	} {
 		_, err := trace.Read([]byte(text))
-		var wrong *trace.Error
+		var wrong *textfile.Error
 		if !errors.As(err, &wrong) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%.40q: got %v, want %q", text, err, want)
 		}
