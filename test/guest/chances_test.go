@@ -30,7 +30,7 @@ func (l lab) counted(t *testing.T, word string, count uint64, arrived int) {
 }
 
 func bursts(t *testing.T, l lab) {
-	const count, enter, leave = 2000, 0.02, 0.25
+	const count, enter, leave = 1200, 0.02, 0.25
 	l.set(t, routed(l.Network, impair.Impairment{Burst: impair.Burst{Enter: enter, Leave: leave}})...)
 	arrivals := l.send(t, flow.Flow{Count: count, Gap: 50 * time.Microsecond})
 	gaps := arrivals.Gaps(count)
@@ -49,7 +49,7 @@ func bursts(t *testing.T, l lab) {
 }
 
 func duplication(t *testing.T, l lab) {
-	const count, p = 1000, 0.1
+	const count, p = 700, 0.1
 	l.set(t, routed(l.Network, impair.Impairment{Delay: ms(2), Duplicate: p})...)
 	arrivals := l.send(t, flow.Flow{Count: count, Gap: 100 * time.Microsecond})
 	copies := arrivals.Copies()
@@ -65,7 +65,7 @@ func duplication(t *testing.T, l lab) {
 }
 
 func corruption(t *testing.T, l lab) {
-	const count, p = 1000, 0.1
+	const count, p = 700, 0.1
 	l.set(t, routed(l.Network, impair.Impairment{Corrupt: p})...)
 	arrivals := l.send(t, flow.Flow{Count: count, Size: 1400, Gap: 100 * time.Microsecond, Bare: true})
 	whole, arrived := len(arrivals.Delays()), len(arrivals)
@@ -78,7 +78,7 @@ func corruption(t *testing.T, l lab) {
 }
 
 func reordering(t *testing.T, l lab) {
-	const count, p = 1000, 0.1
+	const count, p = 700, 0.1
 	l.set(t, routed(l.Network, impair.Impairment{Delay: ms(5), Reorder: p, Rate: 1e9})...)
 	arrivals := l.send(t, flow.Flow{Count: count, Gap: 100 * time.Microsecond})
 	ahead, early := arrivals.Overtaking(), 0
@@ -171,7 +171,7 @@ func nodesExempt(t *testing.T, l lab) {
 // stages are two links in a row: delays add up, each loses its share, and the
 // second has a queue of its own behind the first's delay.
 func stages(t *testing.T, l lab) {
-	const count, p, size, bits = 1000, 0.1, 1400, 100e6
+	const count, p, size, bits = 600, 0.1, 1400, 100e6
 	directions := routed(l.Network, impair.Impairment{Delay: ms(3), Loss: p})
 	directions[0].Then = []impair.Impairment{{Delay: ms(4), Loss: p, Rate: bits}}
 	l.set(t, directions...)

@@ -196,7 +196,7 @@ func nodesBeforeClusters(t *testing.T, l lab) {
 }
 
 func loss(t *testing.T, l lab) {
-	const count, p = 2000, 0.1
+	const count, p = 1000, 0.1
 	l.set(t, routed(l.Network, impair.Impairment{Loss: p})...)
 	arrived := len(l.send(t, flow.Flow{Count: count, Gap: 50 * time.Microsecond}))
 	c := l.counters(t, there)
@@ -230,7 +230,7 @@ func wantBinomial(t *testing.T, got, n int, p float64) {
 // jittered sends packets much closer together than the jitter is wide.
 func jittered(t *testing.T, l lab, i impair.Impairment) flow.Arrivals {
 	t.Helper()
-	const count = 600
+	const count = 400
 	l.set(t, routed(l.Network, i)...)
 	arrivals := l.send(t, flow.Flow{Count: count, Gap: 200 * time.Microsecond})
 	if len(arrivals) != count {
