@@ -63,6 +63,21 @@ func requests(c experiment.Cell) int {
 	return c.Threads * (c.Iterations + c.Warmup)
 }
 
+// Longest is how long a load takes whose requests all time out, a hundred years at
+// most.
+func Longest(c experiment.Cell) time.Duration {
+	inTurn := c.Iterations + c.Warmup + 1
+	if c.Tool == experiment.ToolHey && c.Rate > 0 {
+		inTurn = heyRequests(c) / c.Threads
+	}
+	return c.Ramp.Std() + c.Duration.Std() + together(inTurn, c.Timeout.Std()+c.Think.Std())
+}
+
+// together are n times one after the other, within timesMost.
+func together(n int, each time.Duration) time.Duration {
+	return time.Duration(min(float64(n)*float64(each), float64(timesMost)))
+}
+
 // Invocation is how a tool is run for a job, in a folder that it may fill.
 type Invocation struct {
 	// Args follow the program. Files are named as the folder has them, so that the

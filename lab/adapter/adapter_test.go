@@ -290,6 +290,10 @@ func TestShortcomings(t *testing.T) {
 		{"hey, with rows too many", func() experiment.Cell { c := two; c.Tool, c.Iterations = "hey", 1; return c }(), map[string]string{
 			"hey.csv": "response-time,DNS+dialup,DNS,Request-write,Response-delay,Response-read,status-code,offset\n" + strings.Repeat("1,0,0,0,0,0,200,0\n", 2),
 		}, "hey: 2 rows of 1 requests"},
+		{"jmeter, ended early", cell("jmeter"), map[string]string{"jmeter.csv": "timeStamp,elapsed\n1000,20\n1500,10\n"}, "jmeter: 2 rows of 8 requests"},
+		{"k6, ended early", cell("k6"), map[string]string{
+			"k6.csv": "metric_name,timestamp,metric_value,error_code,status,extra_tags,metadata\nhttp_reqs,1,1.0,,200,,vu=1&iter=0\n",
+		}, "k6: 1 rows of 8 requests"},
 		{"a file that is not there", cell("k6"), nil, "what the tool wrote: open k6.csv: file does not exist"},
 	}
 	for _, c := range cases {
@@ -302,22 +306,76 @@ func TestShortcomings(t *testing.T) {
 		}
 	}
 
-	c := cell("hey")
-	c.Warmup = 1
-	result, err := adapter.Read(adapter.Job{Cell: c}, os.DirFS("testdata"), adapter.Moment{MonoNs: 1})
-	if err != nil || len(result.Requests) != 10 {
-		t.Fatalf("hey: %d rows, %v", len(result.Requests), err)
-	}
-	for i, q := range result.Requests {
-		if (q.Error == "error") != (i >= 8) || i >= 8 && (q.Warmup || q.LastByteNs != 0) {
-			t.Errorf("hey: row %d of 8 kept and 2 failed: %+v", i+1, q)
-		}
-	}
-	c = cell("wrk")
+	c := cell("wrk")
 	c.Iterations = 10
-	result, err = adapter.Read(adapter.Job{Cell: c}, os.DirFS("testdata"), adapter.Moment{})
+	result, err := adapter.Read(adapter.Job{Cell: c}, os.DirFS("testdata"), adapter.Moment{})
 	if err != nil || result.Total.Requests != 20 || result.Total.Errors != 12 || result.Total.Classes["unanswered"] != 12 {
 		t.Errorf("wrk: %+v, %v", result.Total, err)
+	}
+}
+
+// What hey leaves out takes no time from the requests that count, and none of
+// their connections.
+func TestHeyLeavesOut(t *testing.T) {
+	for _, connection := range []string{experiment.ConnectionKept, experiment.ConnectionNew} {
+		c := cell("hey")
+		c.Warmup, c.Connection = 1, connection
+		result, err := adapter.Read(adapter.Job{Cell: c}, os.DirFS("testdata"), adapter.Moment{MonoNs: 1})
+		if err != nil || len(result.Requests) != 10 {
+			t.Fatalf("%d rows, %v", len(result.Requests), err)
+		}
+		connections := map[int32]bool{}
+		for i, q := range result.Requests {
+			lost := i >= 8
+			if (q.Error == "error") != lost || lost && (q.Warmup || q.LastByteNs != 0 || q.ScheduledNs != result.Requests[2].ScheduledNs) {
+				t.Errorf("row %d of 8 kept and 2 failed: %+v", i+1, q)
+			}
+			if connection == experiment.ConnectionNew && (q.Index != 1 || connections[q.Connection]) {
+				t.Errorf("row %d has no connection of its own: %+v", i+1, q)
+			}
+			connections[q.Connection] = true
+		}
+	}
+}
+
+// A request of k6 that could not dial follows no other where connections are new.
+func TestK6FailedDial(t *testing.T) {
+	const text = "metric_name,timestamp,metric_value,error_code,status,extra_tags,metadata\n" +
+		"http_reqs,1000000,1.0,,200,,vu=1&iter=0\nhttp_req_connecting,1000000,0.1,,200,,vu=1&iter=0\n" +
+		"http_reqs,2000000,1.0,1212,0,,vu=1&iter=1\nhttp_req_connecting,2000000,0,1212,0,,vu=1&iter=1\n"
+	c := cell("k6")
+	c.Threads, c.Iterations, c.Connection = 1, 2, experiment.ConnectionNew
+	result, err := adapter.Read(adapter.Job{Cell: c}, fstest.MapFS{"k6.csv": {Data: []byte(text)}}, adapter.Moment{})
+	if err != nil || len(result.Requests) != 2 {
+		t.Fatalf("%d rows, %v", len(result.Requests), err)
+	}
+	if lost := result.Requests[1]; lost.Error != "dial refused" || lost.Connection != 2 || lost.Index != 1 {
+		t.Errorf("the one that failed: %+v", lost)
+	}
+}
+
+func TestLongest(t *testing.T) {
+	const second = quantity.Duration(time.Second)
+	open := experiment.OpenLoop{Rate: 1000, Arrivals: experiment.ArrivalsConstant, Duration: 60 * second}
+	for _, c := range []struct {
+		name string
+		cell experiment.Cell
+		want time.Duration
+	}{
+		{"closed", experiment.Cell{Threads: 2, Iterations: 8, Warmup: 1, Timeout: 3 * second, Think: second, Ramp: 5 * second}, 45 * time.Second},
+		{"open", experiment.Cell{Sender: experiment.Sender{Tool: "k6"}, Threads: 10, OpenLoop: open, Timeout: 30 * second}, 90 * time.Second},
+		{"open, by workers that wait", experiment.Cell{Sender: experiment.Sender{Tool: "hey"}, Threads: 10, OpenLoop: open, Timeout: second}, 6060 * time.Second},
+		{"longer than any clock runs", experiment.Cell{Threads: 1, Iterations: 1e7, Timeout: 3600 * second}, 876_000 * time.Hour},
+	} {
+		if got := adapter.Longest(c.cell); got != c.want {
+			t.Errorf("%s: %s, want %s", c.name, got, c.want)
+		}
+	}
+	endless := cell("wrk")
+	endless.Iterations, endless.Timeout = 1e7, 3600*second
+	i, err := adapter.Plan(adapter.Job{Cell: endless, Target: "10.1.0.1:80"})
+	if err != nil || !slices.Contains(i.Args, "86400s") {
+		t.Errorf("wrk ends after a day: %q, %v", i.Args, err)
 	}
 }
 

@@ -24,7 +24,8 @@ import (
 // that began first, of all workers together.
 //
 // hey leaves out what failed: that is as many rows as are missing, with the error
-// "error", no times, and never among the warm-up.
+// "error", never among the warm-up, and due with the first request behind that, for
+// want of a time of their own.
 type hey struct{}
 
 const (
@@ -70,9 +71,17 @@ func (hey) read(j Job, folder fs.FS, began Moment) (Result, error) {
 	if len(rows) > want {
 		return Result{}, &OutputError{experiment.ToolHey, 0, fmt.Sprintf("%d rows of %d requests", len(rows), want)}
 	}
-	warm(rows, j.Cell.Threads*j.Cell.Warmup)
+	warmup := j.Cell.Threads * j.Cell.Warmup
+	warm(rows, warmup)
+	lost := sample.Request{Index: 2, ScheduledNs: began.MonoNs, Error: errorOther}
+	if warmup < len(rows) {
+		lost.ScheduledNs = rows[warmup].ScheduledNs
+	}
 	for len(rows) < want {
-		rows = append(rows, sample.Request{Index: 2, ScheduledNs: began.MonoNs, Error: errorOther})
+		if !kept {
+			lost.Connection, lost.Index = int32(len(rows))+1, 1
+		}
+		rows = append(rows, lost)
 	}
 	return Result{Requests: rows}, nil
 }

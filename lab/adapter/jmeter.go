@@ -85,6 +85,9 @@ func (jmeter) read(j Job, folder fs.FS, began Moment) (Result, error) {
 			rows[i].Connection, rows[i].Index = int32(sent[l.Thread]), 1
 		}
 	}
+	if err := counted(experiment.ToolJMeter, rows, j.Cell); err != nil {
+		return Result{}, err
+	}
 	return Result{Requests: rows}, nil
 }
 

@@ -63,7 +63,13 @@ func inSeconds(d quantity.Duration) string {
 
 func (k6) read(j Job, folder fs.FS, began Moment) (Result, error) {
 	rows, err := readFile(folder, k6Rows, func(r io.Reader) ([]sample.Request, error) { return readK6(r, began, j.Cell) })
-	return Result{Requests: rows}, err
+	if err == nil && j.Cell.Rate == 0 {
+		err = counted(experiment.ToolK6, rows, j.Cell)
+	}
+	if err != nil {
+		return Result{}, err
+	}
+	return Result{Requests: rows}, nil
 }
 
 // k6Reader gathers the rows of a request, which follow one another: a k6 request
@@ -177,7 +183,7 @@ func (k *k6Reader) close() {
 		c = &counter{}
 		k.connections[row.Thread] = c
 	}
-	row.Connection, row.Index = c.next(k.dial > 0)
+	row.Connection, row.Index = c.next(k.dial > 0 || k.cell.Connection == experiment.ConnectionNew)
 	k.rows = append(k.rows, row)
 }
 

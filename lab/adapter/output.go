@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"skerry.dev/skerry/lab/experiment"
 	"skerry.dev/skerry/lab/sample"
 )
 
@@ -178,6 +179,14 @@ func readFile[T any](folder fs.FS, name string, read func(io.Reader) (T, error))
 	}
 	defer func() { _ = f.Close() }() // it is only read
 	return read(f)
+}
+
+// counted holds that there are as many rows as requests were asked for.
+func counted(tool string, rows []sample.Request, c experiment.Cell) error {
+	if want := requests(c); len(rows) != want {
+		return &OutputError{tool, 0, fmt.Sprintf("%d rows of %d requests", len(rows), want)}
+	}
+	return nil
 }
 
 // inOrder sorts rows by when they began.

@@ -44,7 +44,7 @@ func (wrk) abilities() abilities { return abilities{think: time.Millisecond, tim
 
 func (wrk) plan(j Job, m load.Message) (Invocation, error) {
 	c := j.Cell
-	longest := min(time.Duration(c.Iterations)*(c.Timeout.Std()+c.Think.Std()), wrkLongest)
+	longest := min(together(c.Iterations, c.Timeout.Std()+c.Think.Std()), wrkLongest)
 	args := []string{
 		"-t", "1", "-c", strconv.Itoa(c.Threads), "-d", seconds(longest) + "s", "--timeout", seconds(c.Timeout.Std()) + "s",
 		"-s", "wrk.lua", j.url(m), "--", m.Method, strconv.Itoa(requests(c)), milliseconds(c.Think.Std()),

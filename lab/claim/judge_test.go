@@ -194,6 +194,10 @@ func TestEffect(t *testing.T) {
 		figures("lcl", "a", 0, 1, 1, 1), figures("edg10", "a", 10*time.Millisecond, 11, 11, 11),
 		figures("lcl", "b", 0, 2, 2, 2), figures("edg10", "b", 10*time.Millisecond, 10, 10, 10),
 	}
+	// Of two repetitions so far apart the interval has no end.
+	wide := figures("lcl", "c", 0)
+	wide.Values = measure.Repeat([][]float64{{1e6, 1e6, 1e6}, {1e12}})
+	cells = append(cells, wide)
 	for i := range cells {
 		cells[i].Repetitions = []measure.Summary{{Requests: 1000, Errors: 20}, {Requests: 1000, Errors: 20}}
 		cells[i].Rates = []float64{200, 200}
@@ -210,6 +214,7 @@ func TestEffect(t *testing.T) {
 		{experiment.Claim{Kind: "crossing", Of: of, To: to, Over: "rtt", Range: experiment.Range{Above: "1ms"}}, "5ms [5ms, 5ms]"},
 		{experiment.Claim{Kind: "crossing", Of: to, To: of, Over: "rtt", Never: true}, "never [never, never]"},
 		{experiment.Claim{Kind: "bound", Of: of, Minus: to, Range: above, Where: lcl}, "-1ms [-1ms, -1ms]"},
+		{experiment.Claim{Kind: "bound", Of: &experiment.Selector{System: []string{"c"}}, Range: above}, "1ms [1ms, +∞]"},
 		{experiment.Claim{Kind: "bound", Metric: "rate", Range: experiment.Range{Above: "1/s"}, Of: of, Where: lcl}, "200/s [200/s, 200/s]"},
 	} {
 		got, err := claim.Judge([]experiment.Claim{c.claim}, cells)

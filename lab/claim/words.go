@@ -149,7 +149,7 @@ func measured(unit experiment.Unit, value float64) string {
 	case experiment.UnitRate:
 		return fmt.Sprintf("%.4g/s", value)
 	}
-	return time.Duration(value).Round(time.Microsecond).String()
+	return measure.InWords(value, func(d time.Duration) string { return d.Round(time.Microsecond).String() })
 }
 
 // pointOn prints a place on the factor of a crossing.

@@ -20,9 +20,9 @@ func (c *commands) fault() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "fault", Short: "Have links, nodes or processes of a lab fail, and undo it",
 		Long: `Fault has something go wrong in a lab on purpose. A fault with --for is undone by
-the command itself, after that time or at Ctrl-C. Any other lasts, also when its
-terminal is closed: 'skerry fault list' shows it, 'skerry fault undo' ends it, and
-'skerry down' takes the lab down whatever is wrong with it.
+the command itself: after that time, at Ctrl-C, or when its terminal is closed. Any
+other lasts, whatever becomes of the terminal: 'skerry fault list' shows it, 'skerry
+fault undo' ends it, and 'skerry down' takes the lab down whatever is wrong with it.
 
 There is no fault of the clock: the wall clock is one for the whole machine, and
 Skerry does not step it.`,
@@ -35,9 +35,16 @@ Skerry does not step it.`,
 	return cmd
 }
 
+// forFlag is how long a fault lasts: 0 where it is not given.
 func forFlag(cmd *cobra.Command, last *quantity.Duration) {
 	cmd.Flags().Var(last, "for", "undo it after this time, such as 10s, or at Ctrl-C")
 	withoutDefault(cmd, "for")
+	cmd.PreRunE = func(cmd *cobra.Command, _ []string) error {
+		if cmd.Flags().Changed("for") && *last == 0 {
+			return usageError{errors.New("a fault cannot be for no time"), "write for example --for 10s, or leave --for out: then it lasts until it is undone"}
+		}
+		return nil
+	}
 }
 
 func (c *commands) faultCut() *cobra.Command {
@@ -191,7 +198,7 @@ func (c *commands) inject(cmd *cobra.Command, lab *host.Lab, f host.Fault, last 
 	case <-cmd.Context().Done():
 	case <-time.After(last.Std()):
 	}
-	// The time is up by Ctrl-C, too: it does not keep the fault from being undone.
+	// The time is up by a signal, too: it does not keep the fault from being undone.
 	err = lab.Undo(context.WithoutCancel(cmd.Context()), f.ID)
 	switch {
 	case errors.Is(err, host.ErrNoFault):

@@ -112,6 +112,9 @@ func (f burstFlag) Set(text string) error {
 			return err
 		}
 	}
+	if len(parts) == most && read[2] == 0 {
+		return errors.New("a burst with loss 0% loses nothing; leave the loss out, and all are lost in it")
+	}
 	*f.Burst = impair.Burst{Enter: read[0], Leave: read[1], Loss: read[2]}
 	return nil
 }

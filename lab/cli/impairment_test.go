@@ -36,6 +36,7 @@ func TestStages(t *testing.T) {
 		{text: "delay=5ms,delay=6ms", err: `"delay=5ms,delay=6ms" names delay twice`},
 		{text: "burst=1%", err: `burst: "1%" is no burst; write for example 1%,25%`},
 		{text: "burst=1%,2%,3%,4%", err: `"1%,2%,3%,4%" is no burst`},
+		{text: "burst=1%,25%,0%", err: "burst: a burst with loss 0% loses nothing; leave the loss out"},
 		{text: "burst=1%,200%", err: `burst: "200%" is more than 100%`},
 		{text: "unordered=perhaps", err: "unordered: "},
 		{text: "loss=1%,", err: `loss: "1%," is not a probability`},

@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -123,26 +124,33 @@ func TestCaptureInterrupted(t *testing.T) {
 	}
 }
 
-// Ctrl-C undoes a fault that is for a time; kill -9 leaves it to be undone.
+// Ctrl-C and the end of the terminal undo a fault that is for a time; kill -9 leaves
+// it to be undone.
 func TestFaultInterruptedAndKilled(t *testing.T) {
 	name, run := labUp(t, "fault")
 	reaches := func() bool {
 		return exec.Command(filepath.Join(bin, "skerry"), "exec", name, "c1/worker", "--", "ping", "-c", "1", "-W", "0.3", "c2-worker").Run() == nil
 	}
-	cmd, rest := began(t, "fault 1: cut", "fault", "cut", name, "c1", "c2", "--for", "1h")
-	if reaches() {
-		t.Error("the link is not cut")
+	ends := []syscall.Signal{syscall.SIGINT}
+	if !signal.Ignored(syscall.SIGHUP) { // else skerry ignores it, too
+		ends = append(ends, syscall.SIGHUP)
 	}
-	if err := cmd.Process.Signal(syscall.SIGINT); err != nil {
-		t.Fatal(err)
+	for i, end := range ends {
+		cmd, rest := began(t, fmt.Sprintf("fault %d: cut", i+1), "fault", "cut", name, "c1", "c2", "--for", "1h")
+		if reaches() {
+			t.Error("the link is not cut")
+		}
+		if err := cmd.Process.Signal(end); err != nil {
+			t.Fatal(err)
+		}
+		if said := rest(); cmd.ProcessState.ExitCode() != 0 || !strings.Contains(said, fmt.Sprintf("fault %d is undone after ", i+1)) {
+			t.Errorf("exit status %d\n%s", cmd.ProcessState.ExitCode(), said)
+		}
+		if !reaches() {
+			t.Errorf("the link is cut after signal %s", end)
+		}
 	}
-	if said := rest(); cmd.ProcessState.ExitCode() != 0 || !strings.Contains(said, "fault 1 is undone after ") {
-		t.Errorf("exit status %d\n%s", cmd.ProcessState.ExitCode(), said)
-	}
-	if !reaches() {
-		t.Error("the link is cut after Ctrl-C")
-	}
-	cmd, rest = began(t, "fault 2: cut", "fault", "cut", name, "c1", "c2", "--for", "1h")
+	cmd, rest := began(t, ": cut", "fault", "cut", name, "c1", "c2", "--for", "1h")
 	if err := cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}

@@ -141,10 +141,10 @@ func (c *commands) linkList() *cobra.Command {
 		Use: "list LAB", Aliases: []string{"show"},
 		Short: "List the links of a lab, what each direction does and what it has done",
 		Long: `List prints a line for each direction that was set, or that a fault covers, with
-what it has done since links were last set or a fault began or ended: packets and
-bytes that came to it, and of those packets how many were lost as asked for, did
-not fit into the queue, left later than they should, were missed by an emulator
-that fell behind, arrived twice, had a bit flipped, and overtook others.`,
+what it has done since links were last set: packets and bytes that came to it, and
+of those packets how many were lost as asked for, did not fit into the queue, left
+later than they should, were missed by an emulator that fell behind, arrived twice,
+had a bit flipped, and overtook others.`,
 		Example: "  skerry link list quickstart",
 		Args:    exactly(1),
 		RunE: func(cmd *cobra.Command, args []string) error {

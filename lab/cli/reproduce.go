@@ -170,7 +170,7 @@ func (c *commands) reproduceAll(cmd *cobra.Command, tree fs.FS, ids []string, f 
 		case errors.Is(err, errClaim), errors.Is(err, errObjective):
 			judged = append(judged, fmt.Errorf("%s: %w", s.Name, err))
 		case notHere(err):
-			_, _ = fmt.Fprintf(cmd.OutOrStdout(), "%s: not runnable here: %s\n", s.Name, strings.ReplaceAll(err.Error(), "\n", "; "))
+			c.tellLacking(cmd, fmt.Sprintf("%s: not runnable here: %s", s.Name, strings.ReplaceAll(err.Error(), "\n", "; ")), s, f.json)
 			lacking = append(lacking, err)
 		case err != nil:
 			return errors.Join(append(judged, err)...)
@@ -180,6 +180,15 @@ func (c *commands) reproduceAll(cmd *cobra.Command, tree fs.FS, ids []string, f 
 		return errors.Join(lacking...)
 	}
 	return errors.Join(judged...)
+}
+
+// tellLacking names an experiment that cannot run, as a result like the others'.
+func (c *commands) tellLacking(cmd *cobra.Command, text string, s source, asJSON bool) {
+	if asJSON {
+		c.progress(s.Cells(), asJSON).Note(text)
+		return
+	}
+	_, _ = fmt.Fprintln(cmd.OutOrStdout(), text)
 }
 
 // notHere reports an error that is a lack of this machine, not of the run.

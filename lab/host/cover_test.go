@@ -1,6 +1,8 @@
 package host
 
 import (
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -76,5 +78,38 @@ func TestDegradeReplacesAll(t *testing.T) {
 	got := effective([]Link{set}, []Fault{{Kind: Degrade, Links: []Link{{From: "c1", To: "c2", Does: does}}}})
 	if got[0].Name() != set.Name() || got[0].Does != does || got[0].Unit != "" {
 		t.Errorf("in force is %+v", got[0])
+	}
+}
+
+// A fault elsewhere, or its end, does not have a link begin its losses anew. Without
+// faults a link has the seed that it was given.
+func TestFaultsLeadToOtherSeeds(t *testing.T) {
+	l := &Lab{state: state{Topology: topology.Topology{
+		Clusters: []topology.Cluster{{Name: "c1", Nodes: []string{"head"}}, {Name: "c2", Nodes: []string{"head"}}, {Name: "c3", Nodes: []string{"head"}}},
+	}}}
+	links := directions(t, "c1>c2=5ms c2>c1=5ms")
+	cut := Fault{Kind: Cut, Links: directions(t, "c1>c3=cut")}
+	seen := map[uint64]string{}
+	const seed = 42
+	check := func(when string) {
+		t.Helper()
+		all, err := l.directions(links, seed)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, d := range all[:len(links)] {
+			if before, known := seen[d.Seed]; known {
+				t.Errorf("%s: %s has the seed that was that of %s", when, d.Name, before)
+			}
+			seen[d.Seed] = d.Name + " " + when
+		}
+	}
+	check("before any fault")
+	if seen[seed] == "" || seen[seed+1] == "" {
+		t.Errorf("seeds before any fault: %v", seen)
+	}
+	for _, turn := range []struct{ made, standing int }{{1, 1}, {1, 0}, {2, 1}, {3, 2}, {3, 1}, {3, 0}, {4, 1}, {4, 0}} {
+		l.Made, l.Faults = turn.made, slices.Repeat([]Fault{cut}, turn.standing)
+		check(fmt.Sprintf("with %d of %d faults", turn.standing, turn.made))
 	}
 }

@@ -93,8 +93,8 @@ func (f Fault) same(o Fault) bool {
 
 // Inject has a fault begin, which lasts until Undo, whatever process asks for
 // it. It is recorded before it begins: where this process is killed in between,
-// Undo still mends it. A process that was killed leaves nothing to undo: that is
-// not recorded, and the ID is 0.
+// Undo still mends it, and so where the emulator was too late to answer. A process
+// that was killed leaves nothing to undo: that is not recorded, and the ID is 0.
 func (l *Lab) Inject(ctx context.Context, f Fault) (Fault, error) {
 	if err := l.checkFault(f); err != nil {
 		return f, err
@@ -116,8 +116,11 @@ func (l *Lab) Inject(ctx context.Context, f Fault) (Fault, error) {
 		// From here on an order is not left half done: each ends by itself in time.
 		ctx := context.WithoutCancel(ctx)
 		err := l.begin(ctx, f)
-		if err == nil {
+		switch {
+		case err == nil:
 			return nil
+		case errors.Is(err, errLate):
+			return fmt.Errorf("fault %d may be in force: %w", f.ID, err)
 		}
 		l.Faults = before
 		if !errors.Is(err, ErrSilent) {
@@ -246,14 +249,14 @@ func (l *Lab) EditLinks(ctx context.Context, edit func([]Link) []Link) error {
 }
 
 // silent says of an order's error that no answer came: the emulator has ended, or
-// hangs. That the caller ended is no such error.
+// hangs, and may do it yet (errLate). That the caller ended is no such error.
 func silent(err error) error {
 	broken, ok := errors.AsType[*url.Error](err)
 	switch {
 	case !ok || errors.Is(err, context.Canceled):
 		return err
 	case broken.Timeout():
-		return ErrSilent
+		return errLate
 	}
 	return fmt.Errorf("%w: %w", ErrSilent, broken.Err)
 }

@@ -373,6 +373,46 @@ func TestCutWithoutAnEmulator(t *testing.T) {
 	}
 }
 
+// An emulator that is too late to answer may still cut the link. So the fault stays
+// recorded, and undone the link carries packets again.
+func TestCutByALateEmulator(t *testing.T) {
+	if testing.Short() {
+		t.Skip("waits as long as an order may take, 5 s")
+	}
+	lab := upWith(t, square(), host.Options{Name: labName("late"), Agent: agent, Backend: "auto", Bound: true})
+	status, err := lab.LinkStatus(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Kill(status.Pid, unix.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	f, err := lab.Inject(t.Context(), host.CutLink(host.Link{From: "c1", To: "c2"}, host.Link{From: "c2", To: "c1"}))
+	if !errors.Is(err, host.ErrSilent) || !strings.Contains(err.Error(), "fault 1 may be in force") {
+		t.Errorf("got %v", err)
+	}
+	if err := unix.Kill(status.Pid, unix.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+	for range 500 {
+		if status, err = lab.LinkStatus(t.Context()); len(status.Counters) > 0 || err != nil {
+			break
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	if err != nil || reaches(t, lab, "c1/worker", "c2-worker") {
+		t.Fatalf("the emulator has not cut the link after all: %v", err)
+	}
+	again, err := host.Open(lab.Name)
+	if err != nil || len(again.Faults) != 1 || again.Faults[0].ID != f.ID {
+		t.Fatalf("recorded are %v, %v", again.Faults, err)
+	}
+	undo(t, again, f)
+	if !reaches(t, lab, "c1/worker", "c2-worker") {
+		t.Error("the link is still cut")
+	}
+}
+
 // Faults come and go from many terminals at once, and none is forgotten.
 func TestFaultsFromManyTerminals(t *testing.T) {
 	const terminals = 8

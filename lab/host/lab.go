@@ -52,6 +52,8 @@ var (
 	ErrLinks    = errors.New("cannot emulate links")
 	ErrSilent   = errors.New("the link emulator does not answer")
 	errNotAlive = errors.New("parts of the lab have ended")
+	// errLate is of an order that may yet be carried out.
+	errLate = fmt.Errorf("%w in time", ErrSilent)
 )
 
 // labName is a folder, a control group and a word of a command line.
@@ -362,8 +364,8 @@ func (l *Lab) save() error {
 }
 
 // SetLinks puts exactly these directions into force, but for those that a fault
-// covers; all others do nothing. Loss and jitter follow the seed, each direction
-// its own.
+// covers; all others do nothing. Loss and jitter follow the seed and the faults that
+// there have been, each direction its own.
 func (l *Lab) SetLinks(ctx context.Context, links []Link, seed uint64) error {
 	return l.change(ctx, func() error { return l.setLinks(ctx, links, seed) })
 }
@@ -406,6 +408,7 @@ func (l *Lab) changeLinks(ctx context.Context, links []Link, seed uint64) (ended
 // directions are what links and faults come to.
 func (l *Lab) directions(links []Link, seed uint64) ([]impair.Direction, error) {
 	var directions []impair.Direction
+	seed += l.turns()
 	for i, link := range effective(links, l.Faults) {
 		m, err := match(&l.Topology, link.From, link.To)
 		if err != nil {
@@ -419,6 +422,14 @@ func (l *Lab) directions(links []Link, seed uint64) ([]impair.Direction, error) 
 		})
 	}
 	return directions, nil
+}
+
+// turns are no two times the same as faults begin and end, and 0 before the first:
+// else each would have every link begin its losses and jitter anew, and rare losses
+// would never come. They are above the numbers of the directions.
+func (l *Lab) turns() uint64 {
+	const madeBits, inForceBits = 32, 20
+	return uint64(l.Made)<<madeBits + uint64(len(l.Faults))<<inForceBits
 }
 
 // LinkStatus asks the emulator for its back end and counters.

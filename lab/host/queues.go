@@ -6,10 +6,10 @@ import (
 	"io/fs"
 	"os"
 	"strconv"
-	"strings"
 
 	"github.com/vishvananda/netlink"
 
+	"skerry.dev/skerry/internal/nfqueue"
 	"skerry.dev/skerry/lab/topology"
 )
 
@@ -64,7 +64,7 @@ func (l *Lab) Queues() ([]Queue, error) {
 			return nil // a kernel without NFQUEUE
 		}
 		if err == nil {
-			found, err = parseNFQueues(string(text))
+			found, err = nfqueues(string(text))
 		}
 		all = append(all, found...)
 		return err
@@ -116,30 +116,16 @@ func queueOf(node topology.Ref, link netlink.Link, d netlink.Qdisc) Queue {
 	return q
 }
 
-var errNFQueue = errors.New("unknown format of nfnetlink_queue")
-
-// parseNFQueues reads /proc/net/netfilter/nfnetlink_queue, a line for each queue:
-// its number, the port of its reader, packets that wait, copy mode and range,
-// packets dropped since the queue was full and since the reader was, the number
-// of the last packet.
-func parseNFQueues(text string) ([]Queue, error) {
-	const number, waiting, dropped, unread, last = 0, 2, 5, 6, 7
+// nfqueues are those of the emulator, by the text of the kernel.
+func nfqueues(text string) ([]Queue, error) {
+	found, err := nfqueue.Parse(text)
+	if err != nil {
+		return nil, err
+	}
 	var all []Queue
-	for line := range strings.Lines(text) {
-		fields := strings.Fields(line)
-		if len(fields) <= last {
-			return nil, fmt.Errorf("%w: %q", errNFQueue, line)
-		}
-		var values [last + 1]uint64
-		for i := range values {
-			var err error
-			if values[i], err = strconv.ParseUint(fields[i], 10, 32); err != nil {
-				return nil, fmt.Errorf("%w: %w", errNFQueue, err)
-			}
-		}
+	for _, q := range found {
 		all = append(all, Queue{
-			Name: strconv.FormatUint(values[number], 10), Kind: kindNFQueue,
-			Packets: values[last], Waiting: values[waiting], Dropped: values[dropped] + values[unread],
+			Name: strconv.Itoa(int(q.Number)), Kind: kindNFQueue, Packets: q.Packets, Waiting: q.Waiting, Dropped: q.Dropped,
 		})
 	}
 	return all, nil

@@ -4,42 +4,19 @@ import (
 	"errors"
 	"slices"
 	"testing"
+
+	"skerry.dev/skerry/internal/nfqueue"
 )
 
-func TestParseNFQueues(t *testing.T) {
-	for _, c := range []struct {
-		name, text string
-		want       []Queue
-		err        error
-	}{
-		{"none", "", nil, nil},
-		{
-			"two", "    0  40371     3 2    96     4     5    12345  1\n   17  40371     0 2    96     0     0        0  1\n",
-			[]Queue{{Name: "0", Kind: "nfqueue", Packets: 12345, Waiting: 3, Dropped: 9}, {Name: "17", Kind: "nfqueue"}}, nil,
-		},
-		{"short", "0 40371 3 2 96 4 5\n", nil, errNFQueue},
-		{"empty line", "\n", nil, errNFQueue},
-		{"no number", "0 40371 3 2 96 x 5 12345 1\n", nil, errNFQueue},
-		{"negative", "0 40371 -3 2 96 4 5 12345 1\n", nil, errNFQueue},
-	} {
-		got, err := parseNFQueues(c.text)
-		if !slices.Equal(got, c.want) || !errors.Is(err, c.err) {
-			t.Errorf("%s: got %+v, %v, want %+v, %v", c.name, got, err, c.want, c.err)
-		}
+// What a run records of the emulator's queues: each by its number, with the packets
+// that were dropped because it was full and because its reader was.
+func TestNFQueues(t *testing.T) {
+	got, err := nfqueues("    0  40371     3 2    96     4     5    12345  1\n   17  40371     0 2    96     0     0        0  1\n")
+	want := []Queue{{Name: "0", Kind: "nfqueue", Packets: 12345, Waiting: 3, Dropped: 9}, {Name: "17", Kind: "nfqueue"}}
+	if err != nil || !slices.Equal(got, want) {
+		t.Errorf("got %+v, %v, want %+v", got, err, want)
 	}
-}
-
-func FuzzParseNFQueues(f *testing.F) {
-	f.Add("    0  40371     3 2    96     4     5    12345  1\n")
-	f.Fuzz(func(t *testing.T, text string) {
-		all, err := parseNFQueues(text)
-		if err != nil && len(all) > 0 {
-			t.Errorf("%q: %d queues beside %v", text, len(all), err)
-		}
-		for _, q := range all {
-			if q.Name == "" || q.Kind != kindNFQueue {
-				t.Errorf("%q: %+v", text, q)
-			}
-		}
-	})
+	if got, err := nfqueues("0 40371 3 2 96 4 5\n"); got != nil || !errors.Is(err, nfqueue.ErrFormat) {
+		t.Errorf("a line that is cut: %+v, %v", got, err)
+	}
 }

@@ -25,6 +25,10 @@ type Counters struct {
 	Duplicated uint64 `json:"duplicated,omitempty"`
 	Corrupted  uint64 `json:"corrupted,omitempty"`
 	Reordered  uint64 `json:"reordered,omitempty"`
+	// Came are the packets and copies that came to each further stage, the first of
+	// these at 0; all are 0 where the back end cannot tell (netem). Packets that were
+	// under way at a change come to the stages that there are by then.
+	Came [StagesMax - 1]uint64 `json:"came,omitzero"`
 }
 
 // Minus is what was counted since an earlier time, with the worst lateness of
@@ -36,14 +40,21 @@ func (c Counters) Minus(earlier Counters) (since Counters, forward bool) {
 		c.Duplicated < earlier.Duplicated || c.Corrupted < earlier.Corrupted || c.Reordered < earlier.Reordered {
 		return c, false
 	}
-	return Counters{
+	since = Counters{
 		Packets: c.Packets - earlier.Packets, Bytes: c.Bytes - earlier.Bytes,
 		Lost: c.Lost - earlier.Lost, Overflowed: c.Overflowed - earlier.Overflowed,
 		Late: c.Late - earlier.Late, LateMaxNs: c.LateMaxNs,
 		Missed:     c.Missed - earlier.Missed,
 		Duplicated: c.Duplicated - earlier.Duplicated, Corrupted: c.Corrupted - earlier.Corrupted,
 		Reordered: c.Reordered - earlier.Reordered,
-	}, true
+	}
+	for i, came := range c.Came {
+		if came < earlier.Came[i] {
+			return c, false
+		}
+		since.Came[i] = came - earlier.Came[i]
+	}
+	return since, true
 }
 
 // Gaps is when an emulator was kept from its packets since links were set.
@@ -60,7 +71,7 @@ const GapBound = quantity.Duration(1e6)
 
 // Plus adds the counts of two times; the worst lateness is the worse one.
 func (c Counters) Plus(o Counters) Counters {
-	return Counters{
+	sum := Counters{
 		Packets: c.Packets + o.Packets, Bytes: c.Bytes + o.Bytes,
 		Lost: c.Lost + o.Lost, Overflowed: c.Overflowed + o.Overflowed,
 		Late: c.Late + o.Late, LateMaxNs: max(c.LateMaxNs, o.LateMaxNs),
@@ -68,4 +79,8 @@ func (c Counters) Plus(o Counters) Counters {
 		Duplicated: c.Duplicated + o.Duplicated, Corrupted: c.Corrupted + o.Corrupted,
 		Reordered: c.Reordered + o.Reordered,
 	}
+	for i := range sum.Came {
+		sum.Came[i] = c.Came[i] + o.Came[i]
+	}
+	return sum
 }

@@ -170,12 +170,20 @@ func TestTolerance(t *testing.T) {
 	}
 }
 
+// came are the counts of the first two further stages.
+func came(first, second uint64) [impair.StagesMax - 1]uint64 {
+	return [impair.StagesMax - 1]uint64{first, second}
+}
+
 func TestMinus(t *testing.T) {
-	early := impair.Counters{Packets: 10, Bytes: 1000, Lost: 1, Overflowed: 2, Late: 3, LateMaxNs: 90, Missed: 4, Duplicated: 5, Corrupted: 6, Reordered: 7}
-	later := impair.Counters{Packets: 30, Bytes: 5000, Lost: 2, Overflowed: 2, Late: 5, LateMaxNs: 90, Missed: 4, Duplicated: 7, Corrupted: 9, Reordered: 11}
-	want := impair.Counters{Packets: 20, Bytes: 4000, Lost: 1, Late: 2, LateMaxNs: 90, Duplicated: 2, Corrupted: 3, Reordered: 4}
+	early := impair.Counters{Packets: 10, Bytes: 1000, Lost: 1, Overflowed: 2, Late: 3, LateMaxNs: 90, Missed: 4, Duplicated: 5, Corrupted: 6, Reordered: 7, Came: came(8, 9)}
+	later := impair.Counters{Packets: 30, Bytes: 5000, Lost: 2, Overflowed: 2, Late: 5, LateMaxNs: 90, Missed: 4, Duplicated: 7, Corrupted: 9, Reordered: 11, Came: came(20, 10)}
+	want := impair.Counters{Packets: 20, Bytes: 4000, Lost: 1, Late: 2, LateMaxNs: 90, Duplicated: 2, Corrupted: 3, Reordered: 4, Came: came(12, 1)}
 	if got, forward := later.Minus(early); got != want || !forward {
 		t.Errorf("got %+v, %v, want %+v", got, forward, want)
+	}
+	if sum := want.Plus(early); sum != later {
+		t.Errorf("added again they are %+v, want %+v", sum, later)
 	}
 	// Any count that has gone backwards tells that they began anew.
 	for name, back := range map[string]func(*impair.Counters){
@@ -188,6 +196,7 @@ func TestMinus(t *testing.T) {
 		"duplicated": func(c *impair.Counters) { c.Duplicated = 4 },
 		"corrupted":  func(c *impair.Counters) { c.Corrupted = 5 },
 		"reordered":  func(c *impair.Counters) { c.Reordered = 6 },
+		"came":       func(c *impair.Counters) { c.Came[1] = 8 },
 	} {
 		anew := later
 		back(&anew)

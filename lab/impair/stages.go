@@ -9,8 +9,8 @@ import (
 	"skerry.dev/skerry/internal/quantity"
 )
 
-// stagesMax bounds the stages of a direction.
-const stagesMax = 8
+// StagesMax bounds the stages of a direction.
+const StagesMax = 8
 
 // Stages are what a packet meets one after the other, as if they were links in a
 // row.
@@ -69,8 +69,8 @@ func (s Stages) Check() error {
 	}
 	together := s.Together()
 	switch {
-	case len(s) > stagesMax:
-		return wrong("then", fmt.Sprintf("write at most %d stages behind the first", stagesMax-1), "%d stages are too many", len(s))
+	case len(s) > StagesMax:
+		return wrong("then", fmt.Sprintf("write at most %d stages behind the first", StagesMax-1), "%d stages are too many", len(s))
 	case together.Delay > DelayMax:
 		return wrong("then", fmt.Sprintf("write at most %s in all stages", DelayMax), "the delays add up to %s, which is too long", together.Delay)
 	case together.Reorder > reorderMax:

@@ -27,8 +27,13 @@ type datagrams struct {
 	control  [controlSize]byte
 }
 
-// controlSize holds a timestamp of the kernel, with room.
-const controlSize = 64
+const (
+	// controlSize holds a timestamp of the kernel, with room.
+	controlSize = 64
+	// datagramCost is what each takes of a link's budget beside its bytes, as on the
+	// wire: the headers of IPv4 and UDP. So there is an end to empty ones, too.
+	datagramCost = 28
+)
 
 func newDatagrams(payload []byte) *datagrams {
 	return &datagrams{packet: bytes.Clone(payload), payload: payload, stamped: len(payload) >= workload.DatagramHeader}
@@ -93,7 +98,7 @@ func (d *datagrams) receive(l *link, buf []byte) (n int, received int64, err err
 }
 
 // tryReceive receives what there is: nothing, without an error, where it would
-// block.
+// block and of an empty datagram, which answers nothing.
 func (d *datagrams) tryReceive(l *link, buf []byte) (n int, received int64, err error) {
 	if l.budget <= 0 {
 		return 0, 0, fmt.Errorf("%w: datagrams of others", errTooLong)
@@ -107,6 +112,10 @@ func (d *datagrams) tryReceive(l *link, buf []byte) (n int, received int64, err 
 		return 0, 0, nil
 	case err != nil:
 		return 0, 0, err
+	}
+	l.budget -= datagramCost
+	if n == 0 {
+		return 0, 0, nil
 	}
 	l.stamp(n)
 	if received = workload.ArrivalNs(d.control[:size]); received == 0 {

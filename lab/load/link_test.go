@@ -2,10 +2,13 @@ package load
 
 import (
 	"bufio"
+	"errors"
 	"io"
 	"net/http"
 	"strings"
 	"testing"
+
+	"golang.org/x/sys/unix"
 )
 
 // script is a connection that has this much to say and takes anything.
@@ -46,6 +49,27 @@ func TestEndlessAnswersAreBounded(t *testing.T) {
 	l := scripted(&http1{}, io.MultiReader(strings.NewReader("HTTP/1.1 200 OK\r\n"), endless{"a: b\r\n"}))
 	if _, err := l.exchange(make([]byte, 100)); class(err) != classLongBody || l.budget < -readChunk {
 		t.Errorf("endless header: error %v with a budget of %d", err, l.budget)
+	}
+}
+
+// A peer that sends empty datagrams for ever must be stopped by the budget, too.
+func TestEmptyDatagramsAreBounded(t *testing.T) {
+	ends, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_DGRAM|unix.SOCK_NONBLOCK, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = errors.Join(unix.Close(ends[0]), unix.Close(ends[1])) })
+	const left = 3
+	d := newDatagrams([]byte("x"))
+	l := &link{socket: &socket{fd: ends[0], readable: true}, budget: left * datagramCost}
+	for n := range left + 1 {
+		if err := unix.Send(ends[1], nil, 0); err != nil {
+			t.Fatal(err)
+		}
+		_, _, err := d.tryReceive(l, make([]byte, 2))
+		if bounded := errors.Is(err, errTooLong); bounded != (n == left) {
+			t.Errorf("datagram %d with room for %d: %v", n+1, left, err)
+		}
 	}
 }
 

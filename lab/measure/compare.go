@@ -16,6 +16,8 @@ const (
 	// TooFew says that no difference, however large, could be called by so few
 	// repetitions in a family of so many cells.
 	TooFew Verdict = "too few repetitions"
+	// NotComparable says that there is no ratio: the median of a repetition is 0.
+	NotComparable Verdict = "not comparable"
 )
 
 // Pair is one cell in two runs.
@@ -83,8 +85,8 @@ func (p Pair) test(rng *rand.Rand) Difference {
 	return Difference{Ratio: Estimate{Value: b / a}, Apart: b - a, P: RatioPValue(p.B, p.A, rng), Floor: floor}
 }
 
-// decide gives each difference its adjusted p-value and its verdict. Pairs of
-// which one has no values are no tests.
+// decide gives each difference its adjusted p-value and its verdict. Pairs
+// without a p-value are no tests.
 func decide(all []Difference, pairs []Pair, rule Rule) {
 	var tests int
 	p := make([]float64, len(all))
@@ -97,7 +99,10 @@ func decide(all []Difference, pairs []Pair, rule Rule) {
 		d := &all[i]
 		d.Adjusted = adjusted
 		d.Verdict = d.verdict(rule)
-		if d.Verdict == Same && !attainable(pairs[i], rule.Alpha, tests) {
+		switch {
+		case math.IsNaN(d.P) && pairs[i].A.Len() > 0 && pairs[i].B.Len() > 0:
+			d.Verdict = NotComparable
+		case d.Verdict == Same && !attainable(pairs[i], rule.Alpha, tests):
 			d.Verdict, d.Needed = TooFew, repetitionsFor(rule.Alpha, tests)
 		}
 	}

@@ -157,6 +157,16 @@ func TestCompareSaysWhenItCouldNotTell(t *testing.T) {
 			}
 		}
 	}
+	// Tools of whole milliseconds have medians of 0, of which there is no ratio.
+	zero, some, late := single(make([]float64, 10)...), single(0, 1e6, 1e6, 1e6, 1e6), single(50e6, 51e6, 52e6, 53e6, 54e6)
+	for _, c := range []struct {
+		a, b *Repetitions
+		want Verdict
+	}{{zero, late, NotComparable}, {late, zero, NotComparable}, {some, late, NotComparable}, {zero, zero, Same}, {single(0, 0), single(0, 0), TooFew}} {
+		if d := Compare([]Pair{{c.a, c.b}}, Rule{Alpha: 0.01}, rng)[0]; d.Verdict != c.want {
+			t.Errorf("medians of 0 ms: %+v, want %q", d, c.want)
+		}
+	}
 	five := single(1, 1.01, 1.02, 1.03, 1.04)
 	for _, empty := range []*Repetitions{Repeat(nil), nil} {
 		d := Compare([]Pair{{empty, empty}, {five, single(2, 2.01, 2.02, 2.03, 2.04)}}, Rule{Alpha: 0.01}, rng)

@@ -15,7 +15,7 @@ type Gathered struct {
 	requests int
 	errors   map[string]int
 	rate     float64
-	// kept says that a connection carried more than one request.
+	// kept says that a connection answered more than one request.
 	kept bool
 	// Response times in ns: of request 1 of a connection, with warm-up apart,
 	// and of all others that are not warm-up.
@@ -25,7 +25,7 @@ type Gathered struct {
 // Gather takes the requests of one repetition, in any order.
 func Gather(requests []sample.Request) *Gathered {
 	g := &Gathered{errors: map[string]int{}, rate: rate(requests)}
-	g.kept = slices.ContainsFunc(requests, func(r sample.Request) bool { return r.Index > 1 })
+	g.kept = slices.ContainsFunc(requests, func(r sample.Request) bool { return r.Error == "" && r.Index > 1 })
 	if g.kept {
 		g.others = make(Sorted, 0, len(requests))
 	} else {

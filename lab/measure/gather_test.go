@@ -47,6 +47,17 @@ func TestPoolIsTheCellOfItsRepetitions(t *testing.T) {
 	}
 }
 
+// A connection that failed at its second request carried one: those that were
+// answered, each the first of its own, are the sample.
+func TestFailuresKeepNoConnection(t *testing.T) {
+	closed := answered(0, 2, 100, 0)
+	closed.Error = "closed"
+	p := Pool([]*Gathered{Gather([]sample.Request{answered(0, 1, 0, 30), closed, answered(0, 1, 200, 50)})})
+	if s := p.Summary; s.N != 2 || s.FirstN != 2 || s.Errors != 1 || s.Times.Median != 40*time.Microsecond {
+		t.Errorf("%+v, want two times with a median of 40µs", s)
+	}
+}
+
 // at is a request that was due and answered at so many ms.
 func at(due, answered int64) sample.Request {
 	return sample.Request{Index: 2, ScheduledNs: due * 1e6, LastByteNs: answered * 1e6, Status: 200}

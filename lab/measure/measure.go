@@ -64,7 +64,7 @@ type ErrorClass struct {
 //
 //   - Warm-up requests count neither as requests nor as errors.
 //   - A failed request counts as an error and has no response time.
-//   - Connections are kept when any request has Index 2 or more. Then request 1
+//   - Connections are kept when any request of Index 2 or more was answered. Then request 1
 //     of each connection pays for the dial and goes into First alone, warm-up
 //     or not, since a connection's first request is mostly its warm-up.
 //   - Otherwise every request has a connection of its own and pays for its
@@ -86,6 +86,18 @@ func figures(values Sorted) Times {
 		Max:     duration(values.Max()),
 		Box:     values.Box(),
 	}
+}
+
+// InWords is a figure in ns as words has it, or ∞ where that is longer than any
+// duration: the interval of two repetitions may end so far away.
+func InWords(ns float64, words func(time.Duration) string) string {
+	switch {
+	case ns >= math.MaxInt64:
+		return "+∞"
+	case ns <= math.MinInt64:
+		return "-∞"
+	}
+	return words(time.Duration(ns))
 }
 
 // duration rounds nanoseconds, which interpolation may have split.

@@ -2,6 +2,7 @@ package measure
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"testing"
 	"time"
@@ -84,6 +85,17 @@ func TestNothingAnsweredHasNoTimes(t *testing.T) {
 	}
 	if got := (Summary{}).ErrorShare(); got != 0 {
 		t.Errorf("share of nothing is %v", got)
+	}
+}
+
+func TestInWords(t *testing.T) {
+	for ns, want := range map[float64]string{
+		1.5e6: "1.5ms", -2e9: "-2s", 9.2e18: "2555555h33m20s",
+		math.MaxInt64: "+∞", 5e20: "+∞", math.Inf(1): "+∞", math.MinInt64: "-∞", -5e20: "-∞",
+	} {
+		if got := InWords(ns, time.Duration.String); got != want {
+			t.Errorf("%g ns: got %s, want %s", ns, got, want)
+		}
 	}
 }
 

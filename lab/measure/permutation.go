@@ -28,11 +28,16 @@ const permutationTie = 1e-12
 //
 // Where ways are drawn, p is (1 + hits) / (1 + draws): Phipson and Smyth,
 // Permutation P-values Should Never Be Zero (2010). It is NaN where a cell is
-// empty or a median is not positive.
+// empty or a median is not positive, but 1 where all medians are the same, 0 too.
 func RatioPValue(a, b *Repetitions, rng *rand.Rand) float64 {
 	logs := append(logMedians(a), logMedians(b)...)
 	first := a.Len()
-	if first == 0 || b.Len() == 0 || slices.ContainsFunc(logs, func(v float64) bool { return !(v > math.Inf(-1)) }) {
+	switch {
+	case first == 0 || b.Len() == 0:
+		return math.NaN()
+	case !slices.ContainsFunc(logs, func(v float64) bool { return v != logs[0] }):
+		return 1
+	case slices.ContainsFunc(logs, func(v float64) bool { return !(v > math.Inf(-1)) }):
 		return math.NaN()
 	}
 	centre := Sorted(logs).Mean()

@@ -36,6 +36,7 @@ func TestRatioPValueAgreesWithScipy(t *testing.T) {
 		{"ties", single(1, 2, 2, 3), single(2, 2, 3, 3), 0.6285714285714286},
 		{"8 mixed", single(100, 103, 99, 108, 101, 104, 98, 102), eight, 0.022533022533022532},
 		{"the same", eight, eight, 1},
+		{"0 throughout", single(0, 0, 0), single(0, 0, 0, 0), 1},
 		{"a thousandfold", single(5e6, 7e6, 9e6), single(6e6, 8e6, 10e6, 12e6, 14e6), 0.19642857142857142},
 	} {
 		if got := RatioPValue(c.a, c.b, nil); math.Abs(got-c.want) > 1e-12 {

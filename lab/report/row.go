@@ -126,8 +126,10 @@ func intervalText(e measure.Estimate, decimals int) string {
 	if !hasInterval(e) {
 		return noFigure
 	}
-	text := fmt.Sprintf("[%s, %s]", milliseconds(time.Duration(e.Low), decimals), milliseconds(time.Duration(e.High), decimals))
-	return text + intervalMark(e)
+	end := func(ns float64) string {
+		return measure.InWords(ns, func(d time.Duration) string { return milliseconds(d, decimals) })
+	}
+	return fmt.Sprintf("[%s, %s]", end(e.Low), end(e.High)) + intervalMark(e)
 }
 
 func intervalMark(e measure.Estimate) string {

@@ -28,6 +28,14 @@ func TestRowHasEveryFigure(t *testing.T) {
 	}
 }
 
+// An interval of two repetitions may end beyond what a duration holds.
+func TestIntervalWithoutAnEnd(t *testing.T) {
+	e := measure.Estimate{N: 4, Repetitions: 2, Value: 1e6, Low: 1e6, High: 5e20}
+	if got, want := intervalText(e, 2), "[1.00, +∞]†"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
 func TestRowsAreGroupedByScenario(t *testing.T) {
 	var results []Result
 	for _, name := range []string{"lcl", "lcl", "edg10", "edg10", "lcl"} {

@@ -55,7 +55,11 @@ func Collect(dir string) (report.Input, error) {
 		result := c.result()
 		input.Results = append(input.Results, result)
 		claimed = append(claimed, claimedOf(result, c.pooled))
-		figures = append(figures, claim.Figures{Cell: cell, Summary: result.Summary})
+		judged := claim.Figures{Cell: cell}
+		if result.Rejected == "" {
+			judged.Summary = result.Summary
+		}
+		figures = append(figures, judged)
 	}
 	for _, o := range record.Experiment.Objectives {
 		v, err := claim.Objective(o, figures)
@@ -159,8 +163,11 @@ func (c *collection) reject(n int, last Repetition) {
 	c.rejected = append(c.rejected, fmt.Sprintf("repetition %d, %d tries: %s", n, last.Try, last.Proof.Reasons[0]))
 }
 
-// add takes a repetition that counts.
+// add takes a repetition that counts: not one that was imported without requests.
 func (c *collection) add(r Repetition, requests []sample.Request) {
+	if r.Total == nil && len(requests) == 0 {
+		return
+	}
 	if len(c.observed) == 0 {
 		c.path, c.command = r.Path, r.Command
 	}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"os"
 	"path/filepath"
 	"slices"
 	"time"
@@ -30,16 +31,27 @@ type Imported struct {
 
 // Import makes a run directory of samples, so that all that reads one reads them:
 // a cell for each workload. What an experiment would have said of topology and
-// links is not known, and missing. The error is ErrDirExists, or of the disk.
+// links is not known, and missing. A workload with fewer repetitions than others
+// has some without requests, so that nothing of the run is left to do. The error is
+// ErrDirExists, or of the disk, where nothing is left then.
 func Import(dir string, i Imported) (err error) {
 	store, err := create(dir)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, store.removeEmpty()) }()
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, os.RemoveAll(store.dir))
+		}
+	}()
 	e := i.experiment()
 	for _, cell := range e.Cells() {
-		for n, rows := range i.Workloads[cell.Workload] {
+		repetitions := i.Workloads[cell.Workload]
+		for n := range e.Repetitions {
+			var rows []sample.Request
+			if n < len(repetitions) {
+				rows = repetitions[n]
+			}
 			if err := store.take(Turn{Cell: cell, Repetition: n + 1}, rows, i.Began); err != nil {
 				return err
 			}

@@ -46,8 +46,16 @@ type evidence struct {
 	tookNs int64
 }
 
-// gather begins with what is asked of the links. It is called before they are.
+// gather begins with what is asked of the links. It is called before they are, and
+// before they read their files: the error may be a *ChangedFileError.
 func (r *runner) gather(turn Turn) (*evidence, error) {
+	record, err := r.store.record()
+	if err == nil {
+		err = record.unchanged()
+	}
+	if err != nil {
+		return nil, err
+	}
 	steal, err := host.Steal()
 	return &evidence{phases: turn.Cell.Scenario.Phases(), steal: steal}, err
 }

@@ -203,6 +203,22 @@ func TestTriesDamaged(t *testing.T) {
 	}
 }
 
+// A cell that was rejected meets no objective, however fast the repetitions that count.
+func TestRejectedMeetsNothing(t *testing.T) {
+	s := written(t, 1)
+	turn := Turn{Cell: example().Cells()[0], Repetition: 2}
+	for try := 1; try <= triesMax; try++ {
+		keepTry(t, s, turn, try, "late")
+	}
+	input, err := Collect(s.dir)
+	if err != nil || input.Results[0].Rejected == "" {
+		t.Fatalf("rejected %q, %v", input.Results[0].Rejected, err)
+	}
+	if v := input.Verdicts[0]; v.Met || !strings.Contains(v.Seen, "no figure in near/direct/hello-world") {
+		t.Errorf("verdict %+v", v)
+	}
+}
+
 // A repetition whose every try was rejected is done: it is counted as such, with
 // none of its requests, and a run that goes on leaves it alone.
 func TestRejectedIsDone(t *testing.T) {

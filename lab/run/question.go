@@ -11,11 +11,12 @@ import (
 	"skerry.dev/skerry/internal/quantity"
 	"skerry.dev/skerry/lab/experiment"
 	"skerry.dev/skerry/lab/load"
+	"skerry.dev/skerry/lab/system"
 	"skerry.dev/skerry/lab/topology"
 )
 
-// datagramPatience is how long the answer to one datagram is waited for, before
-// another is sent.
+// datagramPatience is how long the answer to one datagram is waited for beyond the
+// round trip, before another is sent.
 const datagramPatience = 100 * time.Millisecond
 
 // question asks the workload at an address for a sign of life, once.
@@ -47,6 +48,7 @@ func (r *runner) question(node topology.Ref, protocol string) question {
 			return echoes(ctx, conn, readyTimeout)
 		}
 	case experiment.ProtocolUDP:
+		patience := r.patience()
 		return func(ctx context.Context, address string) (err error) {
 			var conn net.Conn
 			err = r.lab.Within(node, func() error {
@@ -56,7 +58,7 @@ func (r *runner) question(node topology.Ref, protocol string) question {
 			if err != nil {
 				return err
 			}
-			return echoes(ctx, conn, datagramPatience)
+			return echoes(ctx, conn, patience)
 		}
 	case experiment.ProtocolMQTT, experiment.ProtocolAMQP:
 		return r.message(node, protocol)
@@ -69,6 +71,23 @@ func (r *runner) question(node topology.Ref, protocol string) question {
 	}
 	client := &http.Client{Transport: &http.Transport{DialContext: dial, DisableKeepAlives: true, Protocols: speaks}}
 	return func(ctx context.Context, address string) error { return head(ctx, client, address) }
+}
+
+// patience is how long an answer over any scenario's links may take: twice the
+// round trip, for their jitter.
+func (r *runner) patience() time.Duration {
+	var longest time.Duration
+	values, err := system.ValuesFor(&r.Experiment.Topology, "", workloadPort)
+	if err != nil {
+		return datagramPatience // where the lab itself would not be up
+	}
+	for _, stack := range r.Stacks {
+		path := stack.Path(values)
+		for _, s := range r.Experiment.Scenarios {
+			longest = max(longest, s.RTT(s.HopMap(path)))
+		}
+	}
+	return 2*longest + datagramPatience
 }
 
 // message asks a broker to pass a message on, by the load's own client.

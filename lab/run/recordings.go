@@ -49,9 +49,9 @@ func (e *ChangedFileError) Error() string {
 	return e.Path + " has changed since the run began"
 }
 
-// reread has the links of a recorded experiment follow their files again, which
-// must be what they were. The error may be a *ChangedFileError.
-func (r Record) reread() error {
+// unchanged says whether the files that links follow are what the run began with.
+// The error may be a *ChangedFileError.
+func (r Record) unchanged() error {
 	now, err := recordings(r.Experiment)
 	if err != nil {
 		return err
@@ -61,6 +61,15 @@ func (r Record) reread() error {
 		if i < 0 || now[i] != before {
 			return &ChangedFileError{before.Path}
 		}
+	}
+	return nil
+}
+
+// reread has the links of a recorded experiment follow their files again, which
+// must be what they were. The error may be a *ChangedFileError.
+func (r Record) reread() error {
+	if err := r.unchanged(); err != nil {
+		return err
 	}
 	for _, i := range r.Experiment.Impairments() {
 		if !i.Distribution.IsFile() {

@@ -82,6 +82,10 @@ func TestReread(t *testing.T) {
 	if err != nil || record.reread() != nil {
 		t.Fatalf("files that are as they were: %v, %v", err, record.reread())
 	}
+	r, turn := runner{Options: Options{Experiment: e}, store: s}, Turn{Cell: e.Cells()[0], Repetition: 2}
+	if _, err := r.gather(turn); err != nil {
+		t.Fatalf("a repetition with files that are as they were: %v", err)
+	}
 	then := record.Experiment.Scenarios[0].Links[0].Then[0]
 	if then.Table == nil || then.Quantile(0) != -1 || then.String() != "3ms ±1ms" {
 		t.Errorf("read again it is %s", then)
@@ -99,6 +103,9 @@ func TestReread(t *testing.T) {
 		}
 		if _, ok := errors.AsType[*ChangedFileError](Resume(t.Context(), Options{Dir: s.dir})); !ok {
 			t.Errorf("a run goes on though %s has changed", file)
+		}
+		if _, err := r.gather(turn); err == nil || err.Error() != file+" has changed since the run began" {
+			t.Errorf("the next repetition begins though %s has changed: %v", file, err)
 		}
 		if err := os.WriteFile(file, before, 0o600); err != nil {
 			t.Fatal(err)

@@ -71,6 +71,32 @@ func TestLook(t *testing.T) {
 	}
 }
 
+// What runs now is what was begun last: a turn that was rejected waits for its next
+// try, and a killed run may have left another.
+func TestLookUnderWay(t *testing.T) {
+	s := written(t, 0)
+	lock, err := s.lock()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = lock.Close() }()
+	for _, now := range []int{1, 2} {
+		for n := 1; n <= 2; n++ {
+			turn, at := Turn{Cell: example().Cells()[0], Repetition: n}, time.Unix(1000, 0)
+			if n == now {
+				at = time.Unix(2000, 0)
+			}
+			writeSamples(t, s, turn)
+			if err := os.Chtimes(s.partialDir(turn), at, at); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if status, err := Look(s.dir); err != nil || status.State != Running || status.Repetition != now {
+			t.Errorf("repetition %d was begun last: %+v, %v", now, status, err)
+		}
+	}
+}
+
 // Failed requests count, warm-up does not.
 func TestLookErrors(t *testing.T) {
 	s := written(t, 1)

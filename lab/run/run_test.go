@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"skerry.dev/skerry/internal/quantity"
 	"skerry.dev/skerry/lab/experiment"
 	"skerry.dev/skerry/lab/impair"
@@ -105,6 +107,25 @@ func TestCollect(t *testing.T) {
 	}
 	if len(input.Verdicts) != 1 || !input.Verdicts[0].Met || input.Provenance.Seed != 7 || input.Provenance.Took != 0 {
 		t.Errorf("verdicts %+v, provenance %+v", input.Verdicts, input.Provenance)
+	}
+}
+
+// What a system leaves beside its files, such as a socket or a pipe, is kept as it
+// is, and held up by nothing.
+func TestKeepsOddFiles(t *testing.T) {
+	s := written(t, 0)
+	turn := Turn{Cell: example().Cells()[0], Repetition: 1}
+	writeSamples(t, s, turn)
+	dir := s.partialDir(turn)
+	if err := errors.Join(
+		os.MkdirAll(filepath.Join(dir, "upper/c1-head"), 0o755), os.WriteFile(filepath.Join(dir, "upper/gate.log"), []byte("x"), 0o644),
+		unix.Mkfifo(filepath.Join(dir, "upper/pipe"), 0o600), os.Symlink("nowhere", filepath.Join(dir, "link")),
+		s.complete(turn, Repetition{Cell: turn.Cell, Repetition: 1}),
+	); err != nil {
+		t.Fatal(err)
+	}
+	if !s.has(turn) {
+		t.Error("the repetition is not complete")
 	}
 }
 

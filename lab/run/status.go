@@ -64,6 +64,9 @@ func Look(dir string) (Status, error) {
 	switch {
 	case running:
 		status.State = Running
+		if now, ok := s.underWay(r.turns()); ok {
+			status.Cell, status.Repetition = now.Cell.String(), now.Repetition
+		}
 	case status.Done == status.Total:
 		status.State = Complete
 	}

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"syscall"
+	"time"
 )
 
 // Layout of a run directory:
@@ -117,6 +118,19 @@ func isThere(dir string) bool {
 	return err == nil
 }
 
+// underWay is the turn whose directory is being written to: the latest, where
+// killed runs have left some.
+func (s store) underWay(turns []Turn) (now Turn, ok bool) {
+	var latest time.Time
+	for _, turn := range turns {
+		info, err := os.Stat(s.partialDir(turn))
+		if err == nil && (!ok || info.ModTime().After(latest)) {
+			now, ok, latest = turn, true, info.ModTime()
+		}
+	}
+	return now, ok
+}
+
 // tries are all tries of a repetition in their order; the last one counts unless
 // its proof has reasons.
 func (s store) tries(turn Turn) ([]Repetition, error) {
@@ -165,7 +179,7 @@ func (s store) keep(turn Turn, result Repetition, as string) error {
 	if err := writeJSON(filepath.Join(partial, repetitionFile), result); err != nil {
 		return fmt.Errorf("keep repetition: %w", err)
 	}
-	if err := flush(filepath.Join(partial, samplesFile), partial); err != nil {
+	if err := flushTree(partial); err != nil {
 		return fmt.Errorf("keep repetition: %w", err)
 	}
 	if err := os.Rename(partial, as); err != nil {
@@ -180,6 +194,9 @@ func (s store) keep(turn Turn, result Repetition, as string) error {
 
 func (s store) writeRecord(r Record) error {
 	if err := writeJSON(filepath.Join(s.dir, recordFile), r); err != nil {
+		return fmt.Errorf("keep run: %w", err)
+	}
+	if err := flush(s.dir); err != nil {
 		return fmt.Errorf("keep run: %w", err)
 	}
 	return nil
@@ -199,6 +216,17 @@ func writeJSON(path string, value any) error {
 		return err
 	}
 	return os.Rename(temporary, path)
+}
+
+// flushTree flushes a folder with all files and folders in it; what else a system
+// leaves there, such as a socket, has nothing to write.
+func flushTree(dir string) error {
+	return filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || !entry.IsDir() && !entry.Type().IsRegular() {
+			return err
+		}
+		return flush(path)
+	})
 }
 
 // flush has the kernel write files or folders to the disk.

@@ -120,11 +120,8 @@ func (r *runner) runTool(ctx context.Context, a *attempt, args []string, invocat
 	return use, errors.Join(err, ctx.Err())
 }
 
-// toolMost is what a load takes whose requests all time out.
-func toolMost(c experiment.Cell) time.Duration {
-	each := c.Timeout.Std() + c.Think.Std()
-	return c.Ramp.Std() + c.Duration.Std() + time.Duration(c.Iterations+c.Warmup+1)*each + toolGrace
-}
+// toolMost is what a tool may take for a load.
+func toolMost(c experiment.Cell) time.Duration { return adapter.Longest(c) + toolGrace }
 
 // lastLines of what a tool said, joined.
 func lastLines(said string) string {

@@ -151,6 +151,13 @@ func TestImport(t *testing.T) {
 	if err := Import(dir, i); err != nil {
 		t.Fatal(err)
 	}
+	// One label is in one file of two: there is nothing to resume for that.
+	if status, err := Look(dir); err != nil || status.State != Complete || status.Requests != 41 {
+		t.Errorf("status %+v, %v", status, err)
+	}
+	if err := Resume(t.Context(), Options{Dir: dir}); err != nil {
+		t.Errorf("resumed: %v", err)
+	}
 	input, err := Collect(dir)
 	if err != nil {
 		t.Fatal(err)
@@ -176,5 +183,20 @@ func TestImport(t *testing.T) {
 	}
 	if err := Import(dir, i); !errors.Is(err, ErrDirExists) {
 		t.Errorf("again into the same folder: %v", err)
+	}
+}
+
+// An import that fails leaves nothing, so that the next may have its name.
+func TestImportFails(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "run")
+	rows := []sample.Request{{Connection: 1, Index: 1, LastByteNs: 2e6, Status: 200}}
+	i := Imported{Scenario: "a", System: "b", Tool: experiment.ToolJMeter, Workloads: map[string][][]sample.Request{"c": {rows, rows}}}
+	broken := i
+	broken.Began = time.Date(10_000, 1, 1, 0, 0, 0, 0, time.UTC) // JSON has no such year
+	if err := Import(dir, broken); err == nil {
+		t.Fatal("it is kept")
+	}
+	if err := Import(dir, i); err != nil {
+		t.Errorf("again: %v", err)
 	}
 }

@@ -3,8 +3,8 @@
 // whose only process is this test binary. It does the same for control groups of
 // version 2 and for a whole lab: its links, faults and captures, and the kernel's
 // own WireGuard. Start at TestGuest; the cases are in links_test.go,
-// chances_test.go, groups_test.go, and from lab_test.go on. The long form, with
-// intervals, is make show AREA=netem.
+// chances_test.go, orders_test.go, groups_test.go, and from lab_test.go on. The long
+// form, with intervals, is make show AREA=netem.
 package guest_test
 
 import (

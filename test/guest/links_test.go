@@ -50,6 +50,7 @@ var cases = []struct {
 	{"recorded jitter", recordedJitter},
 	{"nodes without what their clusters have", nodesExempt},
 	{"stages", stages},
+	{"a change leaves nothing of before", changed},
 }
 
 func testLinks(t *testing.T) {
@@ -68,7 +69,7 @@ func testLinks(t *testing.T) {
 			}
 			exact[backend] = measureExactness(t, l)
 			if backend == emulator.Netem {
-				t.Run("a refused order leaves nothing", func(t *testing.T) { refused(t, l) })
+				t.Run("a refused order changes nothing", func(t *testing.T) { refused(t, l) })
 			}
 			l.set(t, routed(n, impair.Impairment{Delay: ms(5)})...)
 			stop()
@@ -384,36 +385,6 @@ func wholeSuperpackets(t *testing.T, l lab) {
 	whole, part, none := superpackets(t, l, impair.UnitSuperpacket)
 	if part > 0 || none == 0 {
 		t.Errorf("of 200 super-packets %d arrived whole, %d in part, %d not at all; want none in part", whole, part, none)
-	}
-}
-
-// refused gives orders that cannot be carried out, after one that can.
-func refused(t *testing.T, l lab) {
-	var tooMany []impair.Direction
-	for i := range 16 {
-		d := routed(l.Network, impair.Impairment{Delay: ms(1)})[0]
-		d.Name = fmt.Sprintf("d%d", i)
-		tooMany = append(tooMany, d)
-	}
-	noInterface := routed(l.Network, impair.Impairment{Delay: ms(1)})
-	noInterface[1].Match.Out = "c9"
-	for _, order := range []struct {
-		directions []impair.Direction
-		want       string
-	}{
-		{tooMany, "link d15: more than 15 impaired directions end at interface c2"},
-		{noInterface, "find interface c9"},
-		{routed(l.Network, impair.Impairment{Loss: 0.1, Duplicate: 0.1}), "netem would decide on the loss of a duplicated packet's copy again"},
-	} {
-		l.set(t, tooMany[:15]...)
-		err := l.links.Set(t.Context(), order.directions)
-		if err == nil || !strings.Contains(err.Error(), order.want) {
-			t.Errorf("error %v, want %s", err, order.want)
-		}
-		if left := qdiscs(t); len(left) > 0 {
-			t.Errorf("a refused order left qdiscs: %s", strings.Join(left, ", "))
-		}
-		l.wantDelay(t, l.C1N1, l.C2N1, 0)
 	}
 }
 

@@ -9,6 +9,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"strings"
 
@@ -42,7 +43,24 @@ func write(args []string) error {
 			return fmt.Errorf("%s: %w", args[0], err)
 		}
 	}
-	return os.WriteFile(args[0], []byte(text), 0o644) //nolint:gosec // a page of the docs is for all to read
+	return replace(args[0], text)
+}
+
+// replace puts a text in place of that of a file, in one step.
+func replace(path, text string) error {
+	info, err := os.Stat(path)
+	if err != nil {
+		return err
+	}
+	temporary := path + ".new"
+	err = os.WriteFile(temporary, []byte(text), info.Mode().Perm())
+	if err == nil {
+		err = os.Rename(temporary, path)
+	}
+	if err != nil {
+		return errors.Join(err, os.RemoveAll(temporary))
+	}
+	return nil
 }
 
 // fill replaces what stands between the comments of the experiment.
@@ -84,14 +102,13 @@ func cell(text string) string {
 	return strings.NewReplacer("|", `\|`, "\n", " ").Replace(text)
 }
 
-// repetitions are the fewest and the most of a cell that was not rejected.
+// repetitions are the fewest and the most of a cell that was run and not rejected.
 func repetitions(results []report.Result) (least, most int) {
-	for i, r := range results {
-		n := len(r.PerRepetition)
-		if i == 0 || n < least {
-			least = n
+	least = math.MaxInt
+	for _, r := range results {
+		if r.Rejected == "" && r.Lacks == "" {
+			least, most = min(least, len(r.PerRepetition)), max(most, len(r.PerRepetition))
 		}
-		most = max(most, n)
 	}
 	return least, most
 }

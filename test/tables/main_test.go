@@ -1,6 +1,8 @@
 package main
 
 import (
+	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -52,6 +54,49 @@ after
 	}
 	if _, err := fill("<!-- table two -->\nwithout an end", ran()); err == nil || !strings.Contains(err.Error(), "no place for two") {
 		t.Errorf("a page without a place: %v", err)
+	}
+}
+
+// Cells that were rejected, or not run, have no say in how often the others were.
+func TestRepetitions(t *testing.T) {
+	ten := report.Result{PerRepetition: make([]measure.Summary, 10)}
+	if least, most := repetitions([]report.Result{{Rejected: "late"}, ten, {Lacks: "4 cores"}}); least != 10 || most != 10 {
+		t.Errorf("%d to %d repetitions, want 10", least, most)
+	}
+	if _, most := repetitions([]report.Result{{Lacks: "4 cores"}}); most != 0 {
+		t.Errorf("%d repetitions of a cell that was not run", most)
+	}
+}
+
+// Whoever has the page open reads the old one whole.
+func TestReplace(t *testing.T) {
+	dir := t.TempDir()
+	page := filepath.Join(dir, "page.md")
+	if err := os.WriteFile(page, []byte("old"), 0o640); err != nil {
+		t.Fatal(err)
+	}
+	open, err := os.Open(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = open.Close() }()
+	if err := replace(page, "new and longer"); err != nil {
+		t.Fatal(err)
+	}
+	old, err := io.ReadAll(open)
+	if err != nil || string(old) != "old" {
+		t.Errorf("the old page is %q, %v", old, err)
+	}
+	got, err := os.ReadFile(page)
+	info, statErr := os.Stat(page)
+	if err := errors.Join(err, statErr); err != nil || string(got) != "new and longer" || info.Mode().Perm() != 0o640 {
+		t.Errorf("the page is %q, %v, %v", got, info, err)
+	}
+	if entries, err := os.ReadDir(dir); err != nil || len(entries) != 1 {
+		t.Errorf("left beside the page: %v, %v", entries, err)
+	}
+	if err := replace(filepath.Join(dir, "nowhere.md"), "new"); err == nil {
+		t.Error("a page that is not there was replaced")
 	}
 }
 

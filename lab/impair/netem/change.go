@@ -13,7 +13,7 @@ import (
 // there count on. Where each keeps the kinds of its qdiscs, these are changed in
 // place and lose nothing; else all are made anew, as by Set. It tells the counters
 // of what was in force until then, but for the packets of the moment: the kernel
-// does not stop for it.
+// does not stop for it. Files that are followed already are not read again.
 func (b *Backend) Change(directions []impair.Direction) (map[string]impair.Counters, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -21,14 +21,14 @@ func (b *Backend) Change(directions []impair.Direction) (map[string]impair.Count
 	if err != nil {
 		return nil, err
 	}
-	trees, err := plan(directions)
+	o, err := prepare(directions, b.files)
 	if err != nil {
 		return nil, err
 	}
-	if b.sameShapeLocked(trees) && slices.Equal(rules(trees, directions), b.ruled) {
-		return ended, b.alterLocked(trees)
+	if b.sameShapeLocked(o.places) && slices.Equal(o.rules, b.ruled) {
+		return ended, b.alterLocked(o)
 	}
-	if err := b.setLocked(directions); err != nil {
+	if err := b.setLocked(o); err != nil {
 		return nil, err
 	}
 	b.past = ended
@@ -37,16 +37,8 @@ func (b *Backend) Change(directions []impair.Direction) (map[string]impair.Count
 
 // sameShapeLocked reports that the trees differ from those in force by no more
 // than the options of their qdiscs.
-func (b *Backend) sameShapeLocked(trees []tree) bool {
-	if len(trees) != len(b.places) {
-		return false
-	}
-	for i, t := range trees {
-		if t.shape() != b.places[i].shape() {
-			return false
-		}
-	}
-	return true
+func (b *Backend) sameShapeLocked(places []placed) bool {
+	return slices.EqualFunc(places, b.places, func(p, now placed) bool { return p.shape() == now.shape() })
 }
 
 // shape names the classes of a tree and the kinds of their qdiscs.
@@ -62,15 +54,15 @@ func (t tree) shape() string {
 }
 
 // alterLocked gives the qdiscs in force other options, those at the root none.
-func (b *Backend) alterLocked(trees []tree) error {
-	for i, t := range trees {
-		p := &b.places[i]
-		for _, q := range t.qdiscs(p.link.Attrs().MTU)[1:] {
+func (b *Backend) alterLocked(o readyOrder) error {
+	b.files = o.files
+	for i, p := range o.places {
+		for _, q := range p.qdiscs(p.link.Attrs().MTU)[1:] {
 			if err := request(unix.RTM_NEWQDISC, 0, p.link, q); err != nil {
 				return fmt.Errorf("change %s qdisc at interface %s: %w", q.kind, p.out, err)
 			}
 		}
-		p.tree = t
+		b.places[i] = p
 	}
 	return nil
 }

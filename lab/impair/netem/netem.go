@@ -47,6 +47,7 @@ import (
 
 	"skerry.dev/skerry/lab/impair"
 	"skerry.dev/skerry/lab/impair/classify"
+	"skerry.dev/skerry/lab/impair/recording"
 )
 
 // UnsupportedError says which qdisc this kernel lacks.
@@ -95,12 +96,11 @@ func probeHere() error {
 	everything.Delay, everything.Jitter, everything.Distribution, everything.Rate = 1e6, 1e6, impair.Pareto, 1e6
 	everything.Loss, everything.Corrupt, everything.Reorder = 0.5, 0.5, 0.25
 	everything.Burst = impair.Burst{Enter: 0.5, Leave: 0.5}
-	trees, err := plan([]impair.Direction{everything})
+	o, err := prepare([]impair.Direction{everything}, recording.Kept{})
 	if err != nil {
 		return err
 	}
-	_, err = place(trees[0])
-	return err
+	return o.places[0].make()
 }
 
 // Backend holds the qdiscs of one namespace.
@@ -111,6 +111,8 @@ type Backend struct {
 	mu     sync.Mutex
 	places []placed
 	ruled  []classify.Rule
+	// files that the directions follow.
+	files recording.Kept
 	// past are the counters of what was in force before a Change, by name.
 	past map[string]impair.Counters
 }
@@ -133,65 +135,90 @@ func Start() (*Backend, error) {
 	return &Backend{rules: rules}, nil
 }
 
-// Set puts exactly these directions into force; their counters start anew.
-// Packets under way are dropped, and until Set returns packets may pass
-// unimpaired. After an error no direction is in force.
+// Set puts exactly these directions into force; their counters start anew, and
+// files are read again. Packets under way are dropped, and until Set returns packets
+// may pass unimpaired. An order that is refused changes nothing; after an error of
+// the kernel no direction is in force.
 func (b *Backend) Set(directions []impair.Direction) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.setLocked(directions)
+	o, err := prepare(directions, recording.Kept{})
+	if err != nil {
+		return err
+	}
+	return b.setLocked(o)
 }
 
-func (b *Backend) setLocked(directions []impair.Direction) error {
+// readyOrder is an order of which nothing is in force yet.
+type readyOrder struct {
+	places []placed
+	rules  []classify.Rule
+	files  recording.Kept
+}
+
+// prepare refuses what cannot be made.
+func prepare(directions []impair.Direction, known recording.Kept) (readyOrder, error) {
+	o := readyOrder{files: known.Next()}
+	directions, err := fill(directions, o.files)
+	if err != nil {
+		return o, err
+	}
+	trees, err := plan(directions)
+	if err != nil {
+		return o, err
+	}
+	for _, t := range trees {
+		link, err := netlink.LinkByName(t.out)
+		if err != nil {
+			return o, fmt.Errorf("find interface %s: %w", t.out, err)
+		}
+		o.places = append(o.places, placed{t, link})
+	}
+	o.rules = rules(trees, directions)
+	return o, nil
+}
+
+func (b *Backend) setLocked(o readyOrder) error {
 	if err := b.clearLocked(); err != nil {
 		return err
 	}
-	if err := b.placeLocked(directions); err != nil {
+	if err := b.placeLocked(o); err != nil {
 		return errors.Join(err, b.clearLocked())
 	}
 	return nil
 }
 
-func (b *Backend) placeLocked(directions []impair.Direction) error {
-	trees, err := plan(directions)
-	if err != nil {
-		return err
-	}
-	for _, t := range trees {
-		link, err := place(t)
-		if err != nil {
+func (b *Backend) placeLocked(o readyOrder) error {
+	for _, p := range o.places {
+		if err := p.make(); err != nil {
 			return err
 		}
-		b.places = append(b.places, placed{tree: t, link: link})
+		b.places = append(b.places, p)
 	}
-	b.ruled = rules(trees, directions)
+	b.ruled, b.files = o.rules, o.files
 	return b.rules.Set(b.ruled)
 }
 
-// place makes a tree, whole or not at all.
-func place(t tree) (netlink.Link, error) {
-	link, err := netlink.LinkByName(t.out)
-	if err != nil {
-		return nil, fmt.Errorf("find interface %s: %w", t.out, err)
-	}
+// make makes the tree, whole or not at all.
+func (p placed) make() error {
 	// An emulator that died may have left a tree; one of the same name would be
 	// changed in place.
-	if err := remove(link, t); err != nil {
-		return nil, err
+	if err := remove(p.link, p.tree); err != nil {
+		return err
 	}
-	for _, q := range t.qdiscs(link.Attrs().MTU) {
-		err := request(unix.RTM_NEWQDISC, unix.NLM_F_CREATE|unix.NLM_F_REPLACE, link, q)
+	for _, q := range p.qdiscs(p.link.Attrs().MTU) {
+		err := request(unix.RTM_NEWQDISC, unix.NLM_F_CREATE|unix.NLM_F_REPLACE, p.link, q)
 		switch {
 		case err == nil:
 			continue
 		case errors.Is(err, unix.ENOENT):
 			err = &UnsupportedError{Qdisc: q.kind, Err: err}
 		default:
-			err = fmt.Errorf("make %s qdisc at interface %s: %w", q.kind, t.out, err)
+			err = fmt.Errorf("make %s qdisc at interface %s: %w", q.kind, p.out, err)
 		}
-		return nil, errors.Join(err, remove(link, t))
+		return errors.Join(err, remove(p.link, p.tree))
 	}
-	return link, nil
+	return nil
 }
 
 // remove takes a tree away by its root, if it stands there.
@@ -225,7 +252,7 @@ func (b *Backend) clearLocked() error {
 	for _, p := range b.places {
 		err = errors.Join(err, remove(p.link, p.tree))
 	}
-	b.places, b.ruled, b.past = nil, nil, nil
+	b.places, b.ruled, b.files, b.past = nil, nil, recording.Kept{}, nil
 	return err
 }
 

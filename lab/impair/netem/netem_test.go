@@ -7,6 +7,9 @@ import (
 	"testing"
 
 	"github.com/vishvananda/netlink"
+
+	"skerry.dev/skerry/lab/impair"
+	"skerry.dev/skerry/lab/impair/classify"
 )
 
 // Whether this kernel has netem or not, Probe says so plainly and leaves
@@ -27,6 +30,25 @@ func TestProbe(t *testing.T) {
 	}
 	if after := count(t); after != before {
 		t.Errorf("%d qdiscs before, %d after", before, after)
+	}
+}
+
+// A refused order leaves what is in force: this back end cannot do anything, so
+// it would panic if it began to.
+func TestRefusedOrderChangesNothing(t *testing.T) {
+	now := placed{tree: tree{out: "lo"}}
+	for name, refused := range map[string]impair.Direction{
+		"replays no traces":   {Name: "a", Match: impair.Match{Out: "lo"}, Impairment: impair.Impairment{Trace: "lte"}},
+		"find interface none": {Name: "a", Match: impair.Match{Out: "none"}, Impairment: impair.Impairment{Delay: 1e6}},
+		"read distribution":   {Name: "a", Match: impair.Match{Out: "lo"}, Impairment: impair.Impairment{Distribution: "./none"}},
+	} {
+		b := &Backend{places: []placed{now}, ruled: []classify.Rule{{Class: 1}}}
+		if err := b.Set([]impair.Direction{refused}); err == nil || !strings.Contains(err.Error(), name) {
+			t.Errorf("got %v, want %s", err, name)
+		}
+		if len(b.places) != 1 || len(b.ruled) != 1 {
+			t.Errorf("%s: in force are %d trees and %d rules", name, len(b.places), len(b.ruled))
+		}
 	}
 }
 

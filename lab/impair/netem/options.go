@@ -26,7 +26,9 @@ const (
 	netemLossGE = 2 // within netemLoss
 )
 
-// netemOptions is struct tc_netem_qopt and the attributes after it. Attributes
+// netemOptions is struct tc_netem_qopt and the attributes after it. A qdisc that is
+// changed keeps the rate, the corruption and the table of the distribution that it
+// is told nothing of, so it is always told what there is none of, too. Attributes
 // that a kernel does not know (the seed, before 6.6) it ignores.
 func netemOptions(i impair.Impairment, seed uint64, frame int) []byte {
 	// A gap of 1 has every packet meet the chance to be reordered.
@@ -39,29 +41,20 @@ func netemOptions(i impair.Impairment, seed uint64, frame int) []byte {
 	b = appendAttr(b, netemLatency64, binary.NativeEndian.AppendUint64(nil, uint64(i.Delay)))
 	if i.Jitter > 0 {
 		b = appendAttr(b, netemJitter64, binary.NativeEndian.AppendUint64(nil, uint64(deviation(i))))
-	}
-	switch {
-	case i.Table != nil:
-		b = appendAttr(b, netemDelayDist, recorded(i.Table))
-	case i.Distribution == impair.Normal || i.Distribution == impair.Pareto:
-		b = appendAttr(b, netemDelayDist, table(i.Distribution))
+		b = appendAttr(b, netemDelayDist, distribution(i))
 	}
 	const correlation = 0
 	if i.Reorder > 0 {
 		b = appendAttr(b, netemReorder, appendUint32s(nil, chance(float64(i.Reorder)), correlation))
 	}
-	if i.Corrupt > 0 {
-		b = appendAttr(b, netemCorrupt, appendUint32s(nil, chance(float64(i.Corrupt)), correlation))
-	}
+	b = appendAttr(b, netemCorrupt, appendUint32s(nil, chance(float64(i.Corrupt)), correlation))
 	if i.Burst.Enter > 0 {
 		b = appendAttr(b, netemLoss, appendAttr(nil, netemLossGE, bursts(i)))
 	}
-	if rate := byteRate(i); rate > 0 {
-		const noOverhead, noCell, noCellOverhead = 0, 0, 0
-		short := uint32(min(rate, math.MaxUint32))
-		b = appendAttr(b, netemRate, appendUint32s(nil, short, noOverhead, noCell, noCellOverhead))
-		b = appendAttr(b, netemRate64, binary.NativeEndian.AppendUint64(nil, rate))
-	}
+	const noOverhead, noCell, noCellOverhead = 0, 0, 0
+	rate := byteRate(i)
+	b = appendAttr(b, netemRate, appendUint32s(nil, uint32(min(rate, math.MaxUint32)), noOverhead, noCell, noCellOverhead))
+	b = appendAttr(b, netemRate64, binary.NativeEndian.AppendUint64(nil, rate))
 	return appendAttr(b, netemPRNGSeed, binary.NativeEndian.AppendUint64(nil, seed))
 }
 
@@ -124,6 +117,15 @@ func stretch(t *impair.Table) float64 {
 	steps := t.Steps()
 	least, most := float64(steps[0])*tableScale, float64(steps[len(steps)-1])*tableScale
 	return max(1, least/math.MinInt16, most/math.MaxInt16)
+}
+
+// distribution is netem's table of the jitter. Without one the kernel draws evenly,
+// but what was told of a table it does not forget.
+func distribution(i impair.Impairment) []byte {
+	if i.Table != nil {
+		return recorded(i.Table)
+	}
+	return table(i.Distribution)
 }
 
 // recorded is netem's table of a recorded distribution.

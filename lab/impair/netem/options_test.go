@@ -29,38 +29,43 @@ func littleEndianOnly(t *testing.T) {
 func TestNetemOptions(t *testing.T) {
 	littleEndianOnly(t)
 	const (
-		seed = " 0c000e00 efbe000000000000"
 		none = "00000000"
+		// What is told of no corruption and of no rate, too.
+		uncorrupted = " 0c000400 " + none + none
+		unlimited   = " 14000600 " + none + none + none + none + " 0c000800 " + none + none
+		seed        = " 0c000e00 efbe000000000000"
+		clean       = uncorrupted + unlimited + seed
 	)
+	even := " 04200200 " + hex.EncodeToString(table(impair.Uniform))
 	for _, c := range []struct {
 		name string
 		i    impair.Impairment
 		want string
 	}{
 		{"delay beyond 32 bits of ns", impair.Impairment{Delay: 5e9},
-			none + " 00000400 " + none + none + none + none + " 0c000a00 00f2052a01000000" + seed},
+			none + " 00000400 " + none + none + none + none + " 0c000a00 00f2052a01000000" + clean},
 		{"loss", impair.Impairment{Loss: 0.5},
-			none + " 00000400 ffffff7f " + none + none + none + " 0c000a00 0000000000000000" + seed},
+			none + " 00000400 ffffff7f " + none + none + none + " 0c000a00 0000000000000000" + clean},
 		{"jitter in order has a rate of 2^62", impair.Impairment{Delay: 2e6, Jitter: 1e6},
-			none + " 00000400 " + none + none + none + none + " 0c000a00 80841e0000000000 0c000b00 40420f0000000000" +
-				" 14000600 ffffffff 000000000000000000000000 0c000800 0000000000000040" + seed},
+			none + " 00000400 " + none + none + none + none + " 0c000a00 80841e0000000000 0c000b00 40420f0000000000" + even +
+				uncorrupted + " 14000600 ffffffff 000000000000000000000000 0c000800 0000000000000040" + seed},
 		{"jitter that reorders has none", impair.Impairment{Delay: 2e6, Jitter: 1e6, Unordered: true},
-			none + " 00000400 " + none + none + none + none + " 0c000a00 80841e0000000000 0c000b00 40420f0000000000" + seed},
+			none + " 00000400 " + none + none + none + none + " 0c000a00 80841e0000000000 0c000b00 40420f0000000000" + even + clean},
 		{"rate in bytes, queue in frames", impair.Impairment{Rate: 80e9, Queue: 15141},
-			none + " 0b000000 " + none + none + none + none + " 0c000a00 0000000000000000" +
+			none + " 0b000000 " + none + none + none + none + " 0c000a00 0000000000000000" + uncorrupted +
 				" 14000600 ffffffff 000000000000000000000000 0c000800 00e40b5402000000" + seed},
 		{"duplication", impair.Impairment{Duplicate: 0.25},
-			none + " 00000400 " + none + none + " ffffff3f " + none + " 0c000a00 0000000000000000" + seed},
+			none + " 00000400 " + none + none + " ffffff3f " + none + " 0c000a00 0000000000000000" + clean},
 		{"reordering: a gap of 1 and the chance", impair.Impairment{Delay: 2e6, Reorder: 0.25},
-			none + " 00000400 " + none + " 01000000 " + none + none + " 0c000a00 80841e0000000000 0c000300 ffffff3f 00000000" + seed},
+			none + " 00000400 " + none + " 01000000 " + none + none + " 0c000a00 80841e0000000000 0c000300 ffffff3f 00000000" + clean},
 		{"corruption", impair.Impairment{Corrupt: 0.5},
-			none + " 00000400 " + none + none + none + none + " 0c000a00 0000000000000000 0c000400 ffffff7f 00000000" + seed},
+			none + " 00000400 " + none + none + none + none + " 0c000a00 0000000000000000 0c000400 ffffff7f 00000000" + unlimited + seed},
 		{"bursts: p, r, h, 1-k", impair.Impairment{Loss: 0.0625, Burst: impair.Burst{Enter: 0.125, Leave: 0.25, Loss: 0.5}},
-			none + " 00000400 ffffff0f " + none + none + none + " 0c000a00 0000000000000000" +
-				" 18000500 14000200 00000020 00000040 ffffff7f 00000010" + seed},
+			none + " 00000400 ffffff0f " + none + none + none + " 0c000a00 0000000000000000" + uncorrupted +
+				" 18000500 14000200 00000020 00000040 ffffff7f 00000010" + unlimited + seed},
 		{"bursts that lose all and end at once", impair.Impairment{Burst: impair.Burst{Enter: 1, Leave: 1}},
-			none + " 00000400 " + none + none + none + none + " 0c000a00 0000000000000000" +
-				" 18000500 14000200 ffffffff ffffffff 00000000 00000000" + seed},
+			none + " 00000400 " + none + none + none + none + " 0c000a00 0000000000000000" + uncorrupted +
+				" 18000500 14000200 ffffffff ffffffff 00000000 00000000" + unlimited + seed},
 	} {
 		got := hex.EncodeToString(netemOptions(c.i, 0xbeef, 1514))
 		if want := strings.ReplaceAll(c.want, " ", ""); got != want {
@@ -122,6 +127,21 @@ func TestNormalTableIsThatOfIproute2(t *testing.T) {
 	}
 	if got := fmt.Sprintf("%x", sha256.Sum256([]byte(lines.String()))); got != want {
 		t.Errorf("checksum %s, want %s", got, want)
+	}
+}
+
+// By its table uniform jitter reaches from one end to the other, evenly.
+func TestUniformTable(t *testing.T) {
+	const entries = 4096
+	made := slices.Collect(slices.Chunk(table(impair.Uniform), 2))
+	for i, pair := range made {
+		got, want := float64(int16(binary.NativeEndian.Uint16(pair)))/8192, 2*float64(i)/entries-1
+		if math.Abs(got-want) > 2./8192 {
+			t.Fatalf("value %d of %d is %g, want %g", i, len(made), got, want)
+		}
+	}
+	if len(made) != entries {
+		t.Errorf("%d values", len(made))
 	}
 }
 

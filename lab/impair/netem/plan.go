@@ -3,6 +3,7 @@ package netem
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"skerry.dev/skerry/internal/quantity"
 	"skerry.dev/skerry/lab/impair"
@@ -55,6 +56,21 @@ type step struct {
 	impair.Impairment
 }
 
+// fill has distributions that are files be what these say; what was kept is not
+// read again.
+func fill(directions []impair.Direction, kept recording.Kept) ([]impair.Direction, error) {
+	directions = slices.Clone(directions)
+	for i := range directions {
+		d := &directions[i]
+		stages := d.Stages()
+		if err := recording.FillFrom(kept, stages); err != nil {
+			return nil, fmt.Errorf("link %s: %w", d.Name, err)
+		}
+		d.Impairment, d.Then = stages[0], stages[1:]
+	}
+	return directions, nil
+}
+
 // plan gives every direction that does anything its band.
 func plan(directions []impair.Direction) ([]tree, error) {
 	var trees []tree
@@ -80,11 +96,6 @@ func plan(directions []impair.Direction) ([]tree, error) {
 			return nil, refuse(d, "more than %d impaired directions end at interface %s, which is what netem's prio can hold", directionsMax, t.out)
 		}
 		band := len(t.classes) + 1
-		stages := d.Stages()
-		if err := recording.Fill(stages); err != nil {
-			return nil, fmt.Errorf("link %s: %w", d.Name, err)
-		}
-		d.Impairment, d.Then = stages[0], stages[1:]
 		one := class{Direction: d, id: t.handle | uint32(band+1), steps: steps(d, band)}
 		if err := one.check(); err != nil {
 			return nil, err

@@ -13,6 +13,7 @@ import (
 
 	"skerry.dev/skerry/lab/impair"
 	"skerry.dev/skerry/lab/impair/classify"
+	"skerry.dev/skerry/lab/impair/recording"
 )
 
 func direction(name, out string, i impair.Impairment) impair.Direction {
@@ -204,14 +205,19 @@ func TestPlanRefusesWhatNetemCannotDo(t *testing.T) {
 
 // A distribution is read where it was not yet, in any stage; one that cannot be
 // read leaves no link without its jitter.
-func TestPlanReadsRecordings(t *testing.T) {
+func TestFillReadsRecordings(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "wan.csv")
 	if err := os.WriteFile(file, []byte("2\n4\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	d := direction("a", "c2", impair.Impairment{Distribution: impair.Distribution(file)})
 	d.Then = []impair.Impairment{{Delay: 5e6, Jitter: 2e6, Distribution: impair.Distribution(file)}}
-	trees, err := plan([]impair.Direction{d})
+	kept := recording.Kept{}.Next()
+	read, err := fill([]impair.Direction{d}, kept)
+	if err != nil {
+		t.Fatal(err)
+	}
+	trees, err := plan(read)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -224,8 +230,18 @@ func TestPlanReadsRecordings(t *testing.T) {
 	if got := draw(trees); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
+	if d.Table != nil || d.Then[0].Table != nil {
+		t.Error("the order itself was altered")
+	}
+	// What goes on is what it was, though the file has gone.
+	if err := os.Remove(file); err != nil {
+		t.Fatal(err)
+	}
+	if again, err := fill([]impair.Direction{d}, kept.Next()); err != nil || again[0].String() != read[0].String() || again[0].Table != read[0].Table {
+		t.Errorf("read again it is %s, %v, want %s", again, err, read)
+	}
 	d.Then[0].Distribution += ".gone"
-	if _, err := plan([]impair.Direction{d}); !errors.Is(err, os.ErrNotExist) || !strings.HasPrefix(err.Error(), "link a: read distribution: ") {
+	if _, err := fill([]impair.Direction{d}, kept.Next()); !errors.Is(err, os.ErrNotExist) || !strings.HasPrefix(err.Error(), "link a: read distribution: ") {
 		t.Errorf("got %v", err)
 	}
 }

@@ -71,32 +71,45 @@ type span struct{ least, most uint64 }
 // exactly is a number that is known.
 func exactly(n uint64) span { return span{n, n} }
 
-// chance bounds the probability that chains, which each decided about a number of
-// packets within the span, together choose a number at least as far out as k on
+// load is a chain and how many packets it decided about.
+type load struct {
+	chain
+	of span
+}
+
+// chance bounds the probability that chains, each of which decided about a number
+// of packets within its span, together choose a number at least as far out as k on
 // its side: twice the smaller tail. It is exact for a single chain without
 // bursts and a number that is known, else by the bound of Chernoff, P(X ≥ k) ≤
 // min over θ > 0 of E(e^(θX)) e^(-θk), and so for the lower tail: whatever the
 // correlation of losses, what was asked for is not found wanting more often than
 // the probability says.
-func chance(chains []chain, of span, k uint64) float64 {
-	if len(chains) == 1 && chains[0].enter == 0 && of.least == of.most {
-		return twoSided(of.most, k, chains[0].mean())
+func chance(loads []load, k uint64) float64 {
+	if one := loads[0]; len(loads) == 1 && one.enter == 0 && one.of.least == one.of.most {
+		return twoSided(one.of.most, k, one.mean())
 	}
-	if k > of.most*uint64(len(chains)) {
+	var most uint64 // no stage chooses a packet twice
+	for _, l := range loads {
+		most += l.of.most
+	}
+	if k > most {
 		return 0
 	}
-	// No stage chooses a packet twice.
-	lower, upper := tail(chains, float64(of.least), float64(k), -1), tail(chains, float64(of.most), float64(k), 1)
-	return min(1, 2*math.Exp(min(lower, upper)))
+	return min(1, 2*math.Exp(min(tail(loads, float64(k), -1), tail(loads, float64(k), 1))))
 }
 
 // tail is the logarithm of the bound of Chernoff on the tail of k that lies in
-// the direction of the sign. The exponent is convex in θ, and 0 at θ = 0.
-func tail(chains []chain, n, k, sign float64) float64 {
+// the direction of the sign: of the least packets that there may be below, of the
+// most above. The exponent is convex in θ, and 0 at θ = 0.
+func tail(loads []load, k, sign float64) float64 {
 	exponent := func(theta float64) float64 {
 		sum := -theta * k
-		for _, c := range chains {
-			sum += c.cumulants(theta, n)
+		for _, l := range loads {
+			n := l.of.most
+			if sign < 0 {
+				n = l.of.least
+			}
+			sum += l.cumulants(theta, float64(n))
 		}
 		return sum
 	}

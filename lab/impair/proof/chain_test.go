@@ -40,6 +40,14 @@ func (c chain) distribution(n int) []float64 {
 	return all
 }
 
+// alike are chains that decide about as many packets.
+func alike(of span, chains ...chain) (all []load) {
+	for _, c := range chains {
+		all = append(all, load{c, of})
+	}
+	return all
+}
+
 var bursty = []chain{
 	{good: 0, bad: 1, enter: 0.02, leave: 0.25},
 	{good: 0.01, bad: 0.5, enter: 0.1, leave: 0.3},
@@ -86,7 +94,7 @@ func TestChanceBoundsTheTails(t *testing.T) {
 				}
 			}
 			want := min(1, 2*min(lower, upper))
-			got := chance([]chain{c}, exactly(n), uint64(k))
+			got := chance(alike(exactly(n), c), uint64(k))
 			if got < want*(1-1e-6)-1e-15 {
 				t.Errorf("%+v, %d of %d: the bound %.3g lies below %.3g", c, k, n, got, want)
 			}
@@ -124,7 +132,7 @@ func TestLevelOfBursts(t *testing.T) {
 	var rejected, byBinomial uint64
 	for range links {
 		lost := lose(asked)
-		if chance([]chain{asked}, exactly(packets), lost) < level {
+		if chance(alike(exactly(packets), asked), lost) < level {
 			rejected++
 		}
 		if twoSided(packets, lost, asked.mean()) < level {
@@ -141,7 +149,7 @@ func TestLevelOfBursts(t *testing.T) {
 	longer.leave /= 3
 	found := 0
 	for range 100 {
-		if chance([]chain{asked}, exactly(packets), lose(longer)) < level {
+		if chance(alike(exactly(packets), asked), lose(longer)) < level {
 			found++
 		}
 	}
@@ -152,7 +160,6 @@ func TestLevelOfBursts(t *testing.T) {
 
 // A number of packets that is known within bounds only makes the test wider.
 func TestChanceOfSpans(t *testing.T) {
-	p := []chain{independent(0.1)}
 	for _, c := range []struct {
 		of       span
 		k        uint64
@@ -166,14 +173,21 @@ func TestChanceOfSpans(t *testing.T) {
 		{span{0, 1000}, 0, false},
 		{span{1000, 1000}, 1001, true},
 	} {
-		if got := chance(p, c.of, c.k); (got < 0.001) != c.rejected {
+		if got := chance(alike(c.of, independent(0.1)), c.k); (got < 0.001) != c.rejected {
 			t.Errorf("%d of %+v: %g", c.k, c.of, got)
 		}
 	}
-	two := []chain{independent(0.1), independent(0.05)}
+	two := alike(exactly(1000), independent(0.1), independent(0.05))
 	for k, rejected := range map[uint64]bool{150: false, 145: false, 100: true, 200: true, 2001: true} {
-		if got := chance(two, exactly(1000), k); (got < 0.001) != rejected {
+		if got := chance(two, k); (got < 0.001) != rejected {
 			t.Errorf("two stages choose %d: %g", k, got)
+		}
+	}
+	// Each counts by the packets that came to it.
+	apart := []load{{independent(0.1), exactly(1000)}, {independent(0.5), exactly(100)}}
+	for k, rejected := range map[uint64]bool{150: false, 100: true, 200: true, 600: true, 1101: true} {
+		if got := chance(apart, k); (got < 0.001) != rejected {
+			t.Errorf("two stages of other numbers choose %d: %g", k, got)
 		}
 	}
 }
@@ -209,7 +223,7 @@ func FuzzChance(f *testing.F) {
 			t.Skip()
 		}
 		for _, stages := range [][]chain{{losses(i)}, {losses(i), independent(0.1)}} {
-			if p := chance(stages, span{n / 2, n}, k); !(p >= 0 && p <= 1) {
+			if p := chance(alike(span{n / 2, n}, stages...), k); !(p >= 0 && p <= 1) {
 				t.Errorf("%d of %d by %+v: %g", k, n, stages, p)
 			}
 		}

@@ -97,6 +97,12 @@ func TestJudge(t *testing.T) {
 	})
 }
 
+// behind adds a stage to which a number of packets came.
+func behind(d *Direction, came uint64, stage impair.Impairment) {
+	d.Then = append(d.Then, stage)
+	d.Seen.Came[len(d.Then)-1] = came
+}
+
 // What a link chooses at random is counted, and the stages add up.
 func TestJudgeCountsAndStages(t *testing.T) {
 	judge(t, []judgement{
@@ -127,9 +133,34 @@ func TestJudgeCountsAndStages(t *testing.T) {
 			d.Before.DelayNs = 7e6
 		}, "delay 5ms after the load, asked 7ms ± 140µs"},
 		{"losses of stages add up", func(d *Direction) {
-			d.Then, d.Seen.Lost = []impair.Impairment{{Loss: 0.009}}, 200
+			behind(d, 19_980, impair.Impairment{Loss: 0.009})
+			d.Seen.Lost = 200
 		}, ""},
-		{"the loss of a stage is missing", func(d *Direction) { d.Then = []impair.Impairment{{Loss: 0.009}} }, "lost 20 of 20000 packets (0.1%), asked 0.999%"},
+		{"the loss of a stage is missing", func(d *Direction) {
+			behind(d, 19_980, impair.Impairment{Loss: 0.009})
+		}, "lost 20 of 20000 packets (0.1%), asked 0.999%"},
+		// An event has the loss of a stage begin while packets are under way to it.
+		{"losses of packets that entered before", func(d *Direction) {
+			behind(d, 22_480, impair.Impairment{Loss: 0.2})
+			d.Seen.Lost = 4516
+		}, ""},
+		{"too few losses of these", func(d *Direction) {
+			behind(d, 22_480, impair.Impairment{Loss: 0.2})
+			d.Seen.Lost = 4200
+		}, "lost 4200 of 20000 packets (21%), asked 20.1%"},
+		{"losses of packets that have not come to it", func(d *Direction) {
+			behind(d, 17_480, impair.Impairment{Loss: 0.2})
+			d.Seen.Lost = 3516
+		}, ""},
+		{"none has come to it", func(d *Direction) { behind(d, 0, impair.Impairment{Loss: 0.2}) }, ""},
+		{"losses by a back end that cannot tell", func(d *Direction) {
+			behind(d, 0, impair.Impairment{Loss: 0.2})
+			d.Seen.Lost, d.CopiesUnknown = 4016, true
+		}, ""},
+		{"too many losses by it", func(d *Direction) {
+			behind(d, 0, impair.Impairment{Loss: 0.2})
+			d.Seen.Lost, d.CopiesUnknown = 4516, true
+		}, "lost 4516 of 20000 packets (22.6%), asked 20.1%"},
 		{"corrupted probes do not arrive", func(d *Direction) {
 			d.Asked.Corrupt, d.Seen.Corrupted, d.After = 0.9, 17_982, Probe{Sent: 24}
 		}, ""},
@@ -252,6 +283,9 @@ func count(does impair.Stages, packets int, random *rand.Rand) impair.Counters {
 	meet = func(stage int) {
 		if stage == len(does) {
 			return
+		}
+		if stage > 0 {
+			seen.Came[stage-1]++
 		}
 		s := does[stage]
 		loss, turns := s.Loss, s.Burst.Enter

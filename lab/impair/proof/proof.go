@@ -46,7 +46,7 @@ type Direction struct {
 	// so that the one does not bound the other (netem with super-packets).
 	LossUnknown bool `json:"loss_unknown,omitempty"`
 	// CopiesUnknown says that the back end counts neither what it duplicates nor
-	// what it corrupts (netem).
+	// what it corrupts, nor what comes to further stages (netem).
 	CopiesUnknown bool `json:"copies_unknown,omitempty"`
 }
 

@@ -15,38 +15,28 @@ type tally struct {
 	word string
 	// count of those chosen, of the packets that entered the link.
 	count, packets uint64
-	// chains are the stages that choose, each from a number of packets in of.
-	chains []chain
-	of     span
-	asked  float64
+	// loads are the stages that choose.
+	loads []load
+	asked float64
 }
 
-// tallies of a direction. Behind a stage there are fewer packets than entered the
-// link, by those that were dropped, and more by the copies; how many came to each
-// is between the two.
+// tallies of a direction.
 func (d Direction) tallies() []tally {
 	c, stages := d.Seen, d.stages()
 	if c.Packets == 0 || d.LossUnknown {
 		return nil
 	}
 	asked := stages.Together()
-	passed := span{least(c.Packets, c.Lost+c.Overflowed), least(c.Packets, c.Lost) + c.Duplicated}
-	every := span{c.Packets, c.Packets + c.Duplicated}
-	chosen := passed // once each, so that a copy is not copied
-	if len(stages) == 1 {
-		chosen.most = least(c.Packets, c.Lost)
-	} else {
-		every.least = passed.least
-	}
-	lost := tally{"lost", c.Lost, c.Packets, nil, every, asked.MeanLoss()}
-	duplicated := tally{"duplicated", c.Duplicated, c.Packets, nil, chosen, float64(asked.Duplicate)}
-	corrupted := tally{"corrupted", c.Corrupted, c.Packets, nil, passed, float64(asked.Corrupt)}
-	reordered := tally{"reordered", c.Reordered, c.Packets, nil, passed, float64(asked.Reorder)}
-	for _, s := range stages {
-		lost.chains = append(lost.chains, losses(s))
-		duplicated.chains = append(duplicated.chains, independent(float64(s.Duplicate)))
-		corrupted.chains = append(corrupted.chains, independent(float64(s.Corrupt)))
-		reordered.chains = append(reordered.chains, independent(float64(s.Reorder)))
+	lost := tally{"lost", c.Lost, c.Packets, nil, asked.MeanLoss()}
+	duplicated := tally{"duplicated", c.Duplicated, c.Packets, nil, float64(asked.Duplicate)}
+	corrupted := tally{"corrupted", c.Corrupted, c.Packets, nil, float64(asked.Corrupt)}
+	reordered := tally{"reordered", c.Reordered, c.Packets, nil, float64(asked.Reorder)}
+	for i, s := range stages {
+		every, passed, once := d.met(i)
+		lost.loads = append(lost.loads, load{losses(s), every})
+		duplicated.loads = append(duplicated.loads, load{independent(float64(s.Duplicate)), once})
+		corrupted.loads = append(corrupted.loads, load{independent(float64(s.Corrupt)), passed})
+		reordered.loads = append(reordered.loads, load{independent(float64(s.Reorder)), passed})
 	}
 	if d.CopiesUnknown {
 		return []tally{lost, reordered}
@@ -54,12 +44,34 @@ func (d Direction) tallies() []tally {
 	return []tally{lost, duplicated, corrupted, reordered}
 }
 
+// met says how many packets a stage has decided about: of all, whether they are
+// lost; of those that it did not lose, whether they are altered; of these but the
+// copies, since each is copied once, whether they are copied. Where it is not known
+// how many came to a further stage, there were fewer than entered the link, by
+// those that were dropped, and more by the copies.
+func (d Direction) met(stage int) (every, passed, once span) {
+	c := d.Seen
+	passed = span{least(c.Packets, c.Lost+c.Overflowed), least(c.Packets, c.Lost) + c.Duplicated}
+	switch {
+	case len(d.Then) == 0:
+		return span{c.Packets, c.Packets + c.Duplicated}, passed, span{passed.least, least(c.Packets, c.Lost)}
+	case d.CopiesUnknown:
+		return span{passed.least, c.Packets + c.Duplicated}, passed, passed
+	}
+	came := c.Packets
+	if stage > 0 {
+		came = c.Came[stage-1]
+	}
+	passed = span{least(came, c.Lost+c.Overflowed), came}
+	return exactly(came), passed, passed
+}
+
 // least is n - k, and 0 where k is more.
 func least(n, k uint64) uint64 { return n - min(n, k) }
 
 // judge says what is wrong with the count at the level alpha, if anything is.
 func (t tally) judge(alpha float64) string {
-	if chance(t.chains, t.of, t.count) >= alpha {
+	if chance(t.loads, t.count) >= alpha {
 		return ""
 	}
 	return fmt.Sprintf("%s %d of %d packets (%s), asked %s", t.word, t.count, t.packets, percent(share(t.count, t.packets)), percent(t.asked))

@@ -54,15 +54,21 @@ func Open(name string) (Recording, error) {
 	return r, nil
 }
 
+// Kept are recordings that were read.
+type Kept = textfile.Kept[Recording]
+
 // Fill has each stage whose distribution is a file take its table from it, unless
 // it has one.
-func Fill(stages impair.Stages) error {
+func Fill(stages impair.Stages) error { return FillFrom(Kept{}.Next(), stages) }
+
+// FillFrom is Fill that reads no file of which the recording was kept.
+func FillFrom(kept Kept, stages impair.Stages) error {
 	for k := range stages {
 		i := &stages[k]
 		if !i.Distribution.IsFile() || i.Table != nil {
 			continue
 		}
-		r, err := Open(string(i.Distribution))
+		r, err := kept.Open(string(i.Distribution), Open)
 		if err == nil {
 			err = r.Apply(i)
 		}

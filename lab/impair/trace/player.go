@@ -2,6 +2,7 @@ package trace
 
 import (
 	"math"
+	"slices"
 	"time"
 )
 
@@ -56,8 +57,8 @@ func (p *Player) Send(arrival int64, bytes int, queue int64) (left int64, delay 
 // deliver takes the opportunities from the arrival on; the rest of the one that
 // served the packet before is still there at its moment.
 func (p *Player) deliver(arrival int64, bytes int) int64 {
-	for p.moment() < arrival {
-		p.next()
+	if p.moment() < arrival {
+		p.await(arrival)
 	}
 	for bytes > p.left {
 		bytes -= p.left
@@ -69,6 +70,16 @@ func (p *Player) deliver(arrival int64, bytes int) int64 {
 
 // moment of the delivery at the place.
 func (p *Player) moment() int64 { return p.began + int64(p.trace.Deliveries[p.place]) }
+
+// await goes to the first delivery that is not before a time, which none has been
+// yet. The last of a round is at its end, where the next round begins.
+func (p *Player) await(now int64) {
+	span := int64(p.trace.Span)
+	rounds := (now - p.began - 1) / span
+	p.began += rounds * span
+	p.place, _ = slices.BinarySearch(p.trace.Deliveries, time.Duration(now-p.began))
+	p.left = DeliveryBytes
+}
 
 // next goes to the delivery that follows.
 func (p *Player) next() {
@@ -87,7 +98,7 @@ func (p *Player) serialise(arrival int64, bytes int) (int64, time.Duration) {
 	for {
 		end := p.began + int64(p.trace.ends(p.place))
 		if now >= end {
-			p.step()
+			p.reach(now)
 			continue
 		}
 		s := p.trace.Steps[p.place]
@@ -99,11 +110,10 @@ func (p *Player) serialise(arrival int64, bytes int) (int64, time.Duration) {
 	}
 }
 
-// step goes to the step that follows.
-func (p *Player) step() {
-	p.place++
-	if p.place == len(p.trace.Steps) {
-		p.place = 0
-		p.began += int64(p.trace.Span)
-	}
+// reach goes to the step that holds at a time, which none has yet.
+func (p *Player) reach(now int64) {
+	span := int64(p.trace.Span)
+	rounds := (now - p.began) / span
+	p.began += rounds * span
+	p.place = p.trace.step(time.Duration(now - p.began))
 }

@@ -1,6 +1,7 @@
 package trace_test
 
 import (
+	"math"
 	"math/rand/v2"
 	"testing"
 	"time"
@@ -70,6 +71,88 @@ func TestPlayerCarriesAll(t *testing.T) {
 		}
 		if got := float64(bytes) * 8 / time.Duration(last).Seconds(); got < 0.999*read.Mean() || got > 1.001*read.Mean() {
 			t.Errorf("%s: %.4g bit/s, the trace has %.4g", name, got, read.Mean())
+		}
+	}
+}
+
+// walker is a player that takes every delivery and every step one by one, with no
+// bound of its queue.
+type walker struct {
+	*trace.Trace
+	began, free int64
+	place, left int
+}
+
+func (w *walker) next(places int) {
+	w.left = trace.DeliveryBytes
+	if w.place++; w.place == places {
+		w.place = 0
+		w.began += int64(w.Span)
+	}
+}
+
+func (w *walker) send(arrival int64, bytes int) (left int64, delay time.Duration) {
+	for n := len(w.Deliveries); n > 0; w.next(n) {
+		left = w.began + int64(w.Deliveries[w.place])
+		if served := min(bytes, w.left); left >= arrival {
+			bytes -= served
+			if w.left -= served; bytes == 0 {
+				return left, 0
+			}
+		}
+	}
+	now := max(arrival, w.free)
+	for bits := float64(bytes) * 8; ; w.next(len(w.Steps)) {
+		end := w.began + int64(w.Span)
+		if w.place+1 < len(w.Steps) {
+			end = w.began + int64(w.Steps[w.place+1].At)
+		}
+		if now >= end {
+			continue
+		}
+		s := w.Steps[w.place]
+		if takes := bits / s.Rate * 1e9; takes <= float64(end-now) {
+			w.free = now + int64(math.Ceil(takes))
+			return w.free, s.Delay
+		}
+		bits -= s.Rate * float64(end-now) / 1e9
+		now = end
+	}
+}
+
+// However long a link was idle, packets leave when they would if every moment of
+// its trace had been gone through.
+func TestIdlePlayerIsWhereItWouldBe(t *testing.T) {
+	const began = int64(3e9)
+	for _, text := range []string{
+		"2\n2\n5\n10\n", "0\n4\n4\n10\n", "1\n1\n1\n", "7\n",
+		"ms,mbit,delay_ms\n0,12,5\n10,0,6\n20,1.2,7\n30,1.2,7\n", "ms,mbit,delay_ms\n0,0,1\n3,8,2\n", "ms,mbit,delay_ms\n0,1,0\n",
+	} {
+		read, err := trace.Read([]byte(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, w := trace.NewPlayer(read, began), &walker{Trace: read, began: began, left: trace.DeliveryBytes}
+		rng := rand.New(rand.NewPCG(1, 1))
+		at := began
+		for i := range 3000 {
+			switch rng.IntN(4) {
+			case 0: // by whole rounds and whole ms, where moments coincide
+				at += rng.Int64N(300)*int64(read.Span) + rng.Int64N(5)*int64(ms)
+			case 1:
+				at += rng.Int64N(40 * int64(read.Span))
+			}
+			bytes := 1 + rng.IntN(4000)
+			want, wantDelay := w.send(at, bytes)
+			if got, delay, ok := p.Send(at, bytes, 1<<40); !ok || got != want || delay != wantDelay {
+				t.Fatalf("%q, packet %d at %d: leaves at %d, delay %s, %t; want %d, %s", text, i, at, got, delay, ok, want, wantDelay)
+			}
+		}
+		// Gone through, the moments of a century would take hours.
+		const century = int64(100 * 365 * 24 * time.Hour)
+		late := at + century/int64(read.Span)*int64(read.Span)
+		if got, _, _ := p.Send(late, 1, 1<<40); got < late || got > late+int64(2*read.Span) {
+			t.Errorf("%q: a packet at %d leaves at %d", text, late, got)
 		}
 	}
 }

@@ -26,9 +26,10 @@ const DeliveryBytes = 1500
 
 // Bounds of a trace.
 const (
-	stepsMax = 10_000_000
-	spanMax  = 24 * time.Hour
-	rateMax  = 1e12
+	stepsMax  = 10_000_000
+	spanLeast = time.Millisecond
+	spanMax   = 24 * time.Hour
+	rateMax   = 1e12
 )
 
 // Trace is what a link did from 0 to Span; after that it begins anew. Either
@@ -179,6 +180,8 @@ func (r *reader) end() (*Trace, error) {
 		return nil, r.wrong("write milliseconds, or "+header, "the trace is empty")
 	case !carries || t.Span == 0:
 		return nil, r.wrong("give it a moment at which packets can go", "the trace lets nothing go")
+	case t.Span < spanLeast:
+		return nil, r.wrong(fmt.Sprintf("write %s or more", spanLeast), "the trace is only %s long", t.Span)
 	}
 	return t, nil
 }
@@ -200,15 +203,19 @@ func (t *Trace) Encode() []byte {
 
 // At is the step that holds at a moment, of any round; of deliveries there is none.
 func (t *Trace) At(at time.Duration) Step {
-	at %= t.Span
+	if len(t.Steps) == 0 {
+		return Step{}
+	}
+	return t.Steps[t.step(at%t.Span)]
+}
+
+// step that holds at a moment of the first round.
+func (t *Trace) step(at time.Duration) int {
 	i, found := slices.BinarySearchFunc(t.Steps, at, func(s Step, at time.Duration) int { return cmp.Compare(s.At, at) })
 	if !found {
 		i--
 	}
-	if i < 0 {
-		return Step{}
-	}
-	return t.Steps[i]
+	return i
 }
 
 // Mean rate in bit/s over the whole span.

@@ -4,6 +4,7 @@ import (
 	"sync/atomic"
 
 	"skerry.dev/skerry/lab/impair"
+	"skerry.dev/skerry/lab/impair/trace"
 )
 
 // direction is one direction of a link: the stages that a packet meets one after
@@ -35,9 +36,9 @@ func newDirection(stages impair.Stages, seed uint64) *direction {
 }
 
 // replay begins the traces of all stages at a time.
-func (d *direction) replay(began int64) error {
+func (d *direction) replay(began int64, open func(name string) (*trace.Trace, error)) error {
 	for _, s := range d.stages {
-		if err := s.replay(began); err != nil {
+		if err := s.replay(began, open); err != nil {
 			return err
 		}
 	}
@@ -69,6 +70,8 @@ func (d *direction) last(stage int) bool { return stage+1 >= len(d.stages) }
 type counters struct {
 	packets, bytes, lost, overflowed, late atomic.Uint64
 	duplicated, corrupted, reordered       atomic.Uint64
+	// came to each further stage.
+	came [impair.StagesMax - 1]atomic.Uint64
 	// refused are copies that the kernel did not take.
 	refused atomic.Uint64
 	lateMax atomic.Int64
@@ -99,13 +102,17 @@ func (c *counters) tell(o outcome) {
 // snapshot of the counters; missed comes from the kernel.
 func (d *direction) snapshot(missed uint64) impair.Counters {
 	c := &d.count
-	return impair.Counters{
+	seen := impair.Counters{
 		Packets: c.packets.Load(), Bytes: c.bytes.Load(),
 		Lost: c.lost.Load(), Overflowed: c.overflowed.Load(),
 		Late: c.late.Load(), LateMaxNs: c.lateMax.Load(),
 		Missed:     missed + c.refused.Load(),
 		Duplicated: c.duplicated.Load(), Corrupted: c.corrupted.Load(), Reordered: c.reordered.Load(),
 	}
+	for i := range c.came {
+		seen.Came[i] = c.came[i].Load()
+	}
+	return seen
 }
 
 // gaps are written by the data-path thread, and read and reset by the control

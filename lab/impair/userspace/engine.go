@@ -7,24 +7,21 @@
 package userspace
 
 import (
-	"bufio"
 	"errors"
 	"fmt"
 	"os"
 	"runtime"
 	"runtime/debug"
 	"slices"
-	"strconv"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
 
+	"skerry.dev/skerry/internal/nfqueue"
 	"skerry.dev/skerry/lab/impair"
 	"skerry.dev/skerry/lab/impair/classify"
-	"skerry.dev/skerry/lab/impair/recording"
 )
 
 const (
@@ -47,6 +44,8 @@ const (
 	// clock was stepped.
 	delayedMax = int64(time.Second)
 	ackWait    = 2 * time.Second
+	// acksMax bounds the answers that came too late for those who asked.
+	acksMax = 64
 )
 
 // Priority of the thread, when SCHED_FIFO is allowed.
@@ -66,15 +65,25 @@ type Engine struct {
 	changed atomic.Bool
 	stop    atomic.Bool
 	done    chan error
-	acks    chan int32
+	acks    chan ack
 
 	// mu guards what only the control side uses.
-	mu     sync.Mutex
-	queues map[string]uint16
-	bound  map[uint16]bool
-	current
+	mu sync.Mutex
+	control
 	// FIFO says whether the kernel granted real-time priority.
 	FIFO bool
+}
+
+// control is what the control side knows of the kernel and of what is in force.
+type control struct {
+	queues map[string]uint16
+	bound  map[uint16]bool
+	// asked is the number of the last configuration message.
+	asked uint32
+	// drops tells how many packets each queue lost, since it was bound, before they
+	// could be read.
+	drops func() (map[uint16]uint64, error)
+	current
 }
 
 // current is what was set or changed last.
@@ -82,6 +91,10 @@ type current struct {
 	// order of the directions, and the rules that tell them apart.
 	order []string
 	ruled []classify.Rule
+	// files that they follow.
+	files files
+	// dropped are the drops until they were set.
+	dropped map[uint16]uint64
 	// past are the counters of what was in force before a Change, by name.
 	past map[string]impair.Counters
 }
@@ -105,8 +118,11 @@ func Start() (*Engine, error) {
 	}
 	e := &Engine{
 		socket: s, rules: rules, epoch: time.Now(),
-		done: make(chan error, 1), acks: make(chan int32, 1),
-		queues: map[string]uint16{}, bound: map[uint16]bool{}, current: current{past: map[string]impair.Counters{}},
+		done: make(chan error, 1), acks: make(chan ack, acksMax),
+		control: control{
+			queues: map[string]uint16{}, bound: map[uint16]bool{}, drops: kernelDrops,
+			current: current{past: map[string]impair.Counters{}},
+		},
 	}
 	granted := make(chan bool)
 	go e.run(granted)
@@ -148,20 +164,29 @@ func (e *MissingError) Error() string {
 func (e *MissingError) Unwrap() error { return e.Err }
 
 // Set puts exactly these directions into force. A direction that was there
-// before starts anew, its counters too; packets under way keep their due times.
+// before starts anew, its counters and its files too; packets under way keep their
+// due times. An order that is refused changes nothing.
 func (e *Engine) Set(directions []impair.Direction) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	dropped, err := e.drops()
+	if err != nil {
+		return err
+	}
+	if err := e.putLocked(directions, nil, files{}); err != nil {
+		return err
+	}
 	clear(e.past)
-	err := e.putLocked(directions, nil)
+	e.dropped = dropped
 	e.gaps.reset()
-	return err
+	return nil
 }
 
 // Change puts exactly these directions into force, and those of a name that is
 // there go on: they count on, and what waits for a rate goes before what comes.
 // Packets under way keep their due times, so that later ones may overtake them.
-// It tells the counters of what was in force until then.
+// Files that are followed already are not read again. It tells the counters of what
+// was in force until then.
 func (e *Engine) Change(directions []impair.Direction) (map[string]impair.Counters, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -169,7 +194,7 @@ func (e *Engine) Change(directions []impair.Direction) (map[string]impair.Counte
 	for _, name := range e.order {
 		before[name] = e.table[e.queues[name]].Load()
 	}
-	err := e.putLocked(directions, before)
+	err := e.putLocked(directions, before, e.files)
 	e.changed.Store(true)
 	if err != nil {
 		return nil, err
@@ -177,7 +202,7 @@ func (e *Engine) Change(directions []impair.Direction) (map[string]impair.Counte
 	if err := e.awaitTurns(); err != nil {
 		return nil, err
 	}
-	missed, err := kernelDrops()
+	missed, err := e.missedLocked()
 	if err != nil {
 		return nil, err
 	}
@@ -189,46 +214,31 @@ func (e *Engine) Change(directions []impair.Direction) (map[string]impair.Counte
 	return ended, nil
 }
 
-// putLocked has directions follow those before, by name. One that has never done
-// anything needs no queue; one that only stops doing so keeps it.
-func (e *Engine) putLocked(directions []impair.Direction, before map[string]*direction) error {
-	var rules []classify.Rule
-	e.order = e.order[:0]
-	for _, d := range directions {
-		if d.IsZero() && before[d.Name] == nil {
-			if d.Exempts() {
-				rules = append(rules, classify.Rule{Match: d.Match, Exempt: true})
-			}
-			continue
-		}
-		queue, err := e.queueLocked(d.Name)
-		if err != nil {
-			return err
-		}
-		stages := d.Stages()
-		if err := recording.Fill(stages); err != nil {
-			return fmt.Errorf("link %s: %w", d.Name, err)
-		}
-		next := newDirection(stages, d.Seed)
-		if err := next.replay(int64(time.Since(e.epoch))); err != nil {
-			return fmt.Errorf("link %s: %w", d.Name, err)
-		}
-		next.before = before[d.Name]
-		e.table[queue].Store(next)
-		if err := e.bindLocked(queue, stages, d.Unit); err != nil {
-			return fmt.Errorf("link %s: %w", d.Name, err)
-		}
-		e.order = append(e.order, d.Name)
-		rules = append(rules, classify.Rule{Match: d.Match, Queue: queue})
+// putLocked has directions follow those before, by name, with files that were
+// followed before. Nothing is touched before all is ready.
+func (e *Engine) putLocked(directions []impair.Direction, before map[string]*direction, known files) error {
+	o, err := e.prepareLocked(directions, before, known.next())
+	if err != nil {
+		return err
 	}
-	if slices.Equal(rules, e.ruled) {
+	for _, l := range o.links {
+		if err := e.bindLocked(l); err != nil {
+			return fmt.Errorf("link %s: %w", l.name, err)
+		}
+	}
+	e.order, e.files = nil, o.files
+	for _, l := range o.links {
+		e.table[l.queue].Store(l.next)
+		e.order = append(e.order, l.name)
+	}
+	if slices.Equal(o.rules, e.ruled) {
 		return nil
 	}
 	e.ruled = nil
-	if err := e.rules.Set(rules); err != nil {
+	if err := e.rules.Set(o.rules); err != nil {
 		return err
 	}
-	e.ruled = rules
+	e.ruled = o.rules
 	return nil
 }
 
@@ -268,38 +278,41 @@ func (e *Engine) queueLocked(name string) (uint16, error) {
 	return q, nil
 }
 
-func (e *Engine) bindLocked(queue uint16, stages impair.Stages, unit impair.Unit) error {
-	length := uint32(copyRange)
-	if stages.Copies() {
-		length = copyWhole
-	}
-	messages := bindMessages(queue, !stages.SplitsPackets(unit), length, queueLength)
-	if e.bound[queue] {
+func (e *Engine) bindLocked(l readyLink) error {
+	messages := l.messages
+	if e.bound[l.queue] {
 		messages = messages[1:]
 	}
 	for _, m := range messages {
 		if err := e.configureLocked(m); err != nil {
-			return fmt.Errorf("bind NFQUEUE %d: %w", queue, err)
+			return fmt.Errorf("bind NFQUEUE %d: %w", l.queue, err)
 		}
 	}
-	e.bound[queue] = true
+	e.bound[l.queue] = true
 	return nil
 }
 
 // configureLocked sends one configuration message; its answer arrives at the
 // data-path thread, which passes it on.
 func (e *Engine) configureLocked(message []byte) error {
+	e.asked = max(1, e.asked+1) // 0 is that of verdicts
+	number(message, e.asked)
 	if err := e.socket.send(message); err != nil {
 		return err
 	}
-	select {
-	case code := <-e.acks:
-		if code != 0 {
-			return unix.Errno(-code)
+	for timeout := time.After(ackWait); ; {
+		select {
+		case a := <-e.acks:
+			switch {
+			case a.number != e.asked: // of one that was given up
+			case a.code != 0:
+				return unix.Errno(-a.code)
+			default:
+				return nil
+			}
+		case <-timeout:
+			return errNoAnswer
 		}
-		return nil
-	case <-time.After(ackWait):
-		return errNoAnswer
 	}
 }
 
@@ -307,7 +320,7 @@ func (e *Engine) configureLocked(message []byte) error {
 func (e *Engine) Counters() (map[string]impair.Counters, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	missed, err := kernelDrops()
+	missed, err := e.missedLocked()
 	if err != nil {
 		return nil, err
 	}
@@ -317,6 +330,15 @@ func (e *Engine) Counters() (map[string]impair.Counters, error) {
 		all[name] = e.past[name].Plus(e.table[q].Load().snapshot(missed[q]))
 	}
 	return all, nil
+}
+
+// missedLocked is how many packets each queue has lost since directions were set.
+func (e *Engine) missedLocked() (map[uint16]uint64, error) {
+	missed, err := e.drops()
+	for q := range missed {
+		missed[q] -= min(missed[q], e.dropped[q])
+	}
+	return missed, err
 }
 
 // Gaps is when the data-path thread was kept from its packets since Set: turns
@@ -337,30 +359,17 @@ func (e *Engine) Close() error {
 
 // kernelDrops reads how many packets each queue lost before we could read them.
 func kernelDrops() (map[uint16]uint64, error) {
-	const path = "/proc/self/net/netfilter/nfnetlink_queue"
-	f, err := os.Open(path)
+	text, err := os.ReadFile("/proc/self/net/netfilter/nfnetlink_queue")
 	if err != nil {
 		return nil, fmt.Errorf("read drops of NFQUEUE: %w", err)
 	}
-	defer func() { _ = f.Close() }()
-	drops := map[uint16]uint64{}
-	for lines := bufio.NewScanner(f); lines.Scan(); {
-		const queueField, droppedField, userDroppedField = 0, 5, 6
-		fields := strings.Fields(lines.Text())
-		if len(fields) <= userDroppedField {
-			return nil, fmt.Errorf("read drops of NFQUEUE: unknown format of %s", path)
-		}
-		queue, err := strconv.ParseUint(fields[queueField], 10, 16)
-		if err != nil {
-			return nil, fmt.Errorf("read drops of NFQUEUE: %w", err)
-		}
-		for _, i := range []int{droppedField, userDroppedField} {
-			n, err := strconv.ParseUint(fields[i], 10, 64)
-			if err != nil {
-				return nil, fmt.Errorf("read drops of NFQUEUE: %w", err)
-			}
-			drops[uint16(queue)] += n
-		}
+	queues, err := nfqueue.Parse(string(text))
+	if err != nil {
+		return nil, fmt.Errorf("read drops of NFQUEUE: %w", err)
+	}
+	drops := make(map[uint16]uint64, len(queues))
+	for _, q := range queues {
+		drops[q.Number] = q.Dropped
 	}
 	return drops, nil
 }

@@ -96,13 +96,32 @@ func parsePacket(b []byte) (queued, error) {
 	return p, nil
 }
 
-// parseAck reads the kernel's answer to a request: 0, or a negative errno.
-func parseAck(b []byte) (code int32, ok bool) {
+// ack is the kernel's answer to a request: its number, which is 0 for verdicts,
+// and 0 or a negative errno.
+type ack struct {
+	number uint32
+	code   int32
+}
+
+// numberOffset is where a message and its answer have the number of the request
+// (nlmsg_seq).
+const numberOffset = 8
+
+// parseAck reads the kernel's answer to a request.
+func parseAck(b []byte) (a ack, ok bool) {
 	const errorType, codeOffset = 2, 16
 	if len(b) < codeOffset+4 || binary.NativeEndian.Uint16(b[4:]) != errorType {
-		return 0, false
+		return ack{}, false
 	}
-	return int32(binary.NativeEndian.Uint32(b[codeOffset:])), true
+	return ack{
+		number: binary.NativeEndian.Uint32(b[numberOffset:]),
+		code:   int32(binary.NativeEndian.Uint32(b[codeOffset:])),
+	}, true
+}
+
+// number has a request be known by its answer.
+func number(message []byte, n uint32) {
+	binary.NativeEndian.PutUint32(message[numberOffset:], n)
 }
 
 // appendVerdict appends one verdict message for a packet of a queue.

@@ -58,9 +58,9 @@ func TestAlteredVerdictMessage(t *testing.T) {
 }
 
 func TestParseAck(t *testing.T) {
-	b := unhex(t, "240000000200000100000000b55c0000"+"ffffffff"+"1c000000020305000000000000000000")
-	if code, ok := parseAck(b); !ok || code != -1 {
-		t.Errorf("got %d, %v; want -1 (EPERM)", code, ok)
+	b := unhex(t, "240000000200000107000000b55c0000"+"ffffffff"+"1c000000020305000700000000000000")
+	if a, ok := parseAck(b); !ok || a != (ack{number: 7, code: -1}) {
+		t.Errorf("got %+v, %v; want -1 (EPERM) to request 7", a, ok)
 	}
 	if _, ok := parseAck(b[:18]); ok {
 		t.Error("a cut answer is taken for one")

@@ -80,6 +80,7 @@ func (p *path) release(now int64) error {
 		if w.slot != 0 && !d.last(w.stage()) {
 			known := p.parcels.at(w.slot)
 			w.where++ // the next stage
+			d.count.came[w.stage()-1].Add(1)
 			if err := p.enter(d, w, known.frame, known.bytes); err != nil {
 				return err
 			}
@@ -275,15 +276,16 @@ func (p *path) discard(w waiting) error {
 	return p.verdict(w.queue(), w.id, verdictDrop)
 }
 
-// acknowledge passes the kernel's answer to a configuration on.
+// acknowledge passes the kernel's answer to a configuration on. A verdict is
+// answered only where its packet has gone, as with the port that it came by.
 func (p *path) acknowledge(message []byte) {
-	code, ok := parseAck(message)
-	if !ok {
+	a, ok := parseAck(message)
+	if !ok || a.number == 0 {
 		return
 	}
 	select {
-	case p.engine.acks <- code:
-	default: // an answer that nobody waits for: a verdict on a queue that has gone
+	case p.engine.acks <- a:
+	default: // nobody has asked for so many
 	}
 }
 

@@ -121,6 +121,9 @@ func TestStagesAreLinksInARow(t *testing.T) {
 		link.stages[0] = newStage(s, seed, uint64(i))
 		packets = newWire(t, link).carry(t, packets, length)
 		c := link.snapshot(0)
+		if i > 0 {
+			all.Came[i-1] = c.Packets
+		}
 		c.Packets, c.Bytes = 0, 0
 		all = all.Plus(c)
 	}
@@ -203,6 +206,9 @@ func TestCopies(t *testing.T) {
 	c := w.engine.table[0].Load().snapshot(0)
 	if c.Duplicated != n || uint64(len(left))+c.Missed+c.Lost != 2*n || c.Packets != n {
 		t.Errorf("%d packets left, counted %+v", len(left), c)
+	}
+	if c.Came[0] != 2*n {
+		t.Errorf("%d packets and copies came to the second stage, want %d", c.Came[0], 2*n)
 	}
 	wantBinomial(t, "lost", int(c.Lost), 2*n, 0.5)
 	wantBinomial(t, "copies that arrive", int(c.Missed), n, 0.5)

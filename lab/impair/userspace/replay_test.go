@@ -12,7 +12,7 @@ import (
 func replaying(t *testing.T, does impair.Impairment) *direction {
 	t.Helper()
 	d := newDirection(impair.Stages{does}, 1)
-	if err := d.replay(0); err != nil {
+	if err := d.replay(0, trace.Open); err != nil {
 		t.Fatal(err)
 	}
 	return d
@@ -71,7 +71,7 @@ func TestReplayGoesOn(t *testing.T) {
 
 func TestReplayOfNoTrace(t *testing.T) {
 	d := newDirection(impair.Stages{{Trace: filepath.Join(t.TempDir(), "none")}}, 1)
-	if err := d.replay(0); err == nil {
+	if err := d.replay(0, trace.Open); err == nil {
 		t.Error("a file that is not there is replayed")
 	}
 }

@@ -193,8 +193,8 @@ func (s *socket) ask(message []byte) error {
 	if err != nil {
 		return err
 	}
-	if code, ok := parseAck(s.message(0)); n > 0 && ok && code != 0 {
-		return unix.Errno(-code)
+	if a, ok := parseAck(s.message(0)); n > 0 && ok && a.code != 0 {
+		return unix.Errno(-a.code)
 	} else if n == 0 || !ok {
 		return errNoAnswer
 	}

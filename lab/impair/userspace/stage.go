@@ -69,11 +69,11 @@ func newStage(does impair.Impairment, seed, i uint64) *stage {
 }
 
 // replay begins the stage's trace at a time, if it has one.
-func (s *stage) replay(began int64) error {
+func (s *stage) replay(began int64, open func(name string) (*trace.Trace, error)) error {
 	if s.Trace == "" {
 		return nil
 	}
-	t, err := trace.Open(s.Trace)
+	t, err := open(s.Trace)
 	if err != nil {
 		return err
 	}

@@ -30,8 +30,12 @@ type Options struct {
 	Margin float64
 }
 
-// NotComparable is the verdict on a cell that has no figures in one of the runs.
-const NotComparable measure.Verdict = "not comparable"
+// NotComparable is the verdict on a cell that has no figures in one of the runs,
+// or none with a ratio.
+const NotComparable = measure.NotComparable
+
+// whyNoRatio is where times come in whole milliseconds, of which 0 is one.
+const whyNoRatio = "the median of a repetition is 0 ms, which has no ratio"
 
 // Comparison of run B with run A.
 type Comparison struct {
@@ -126,6 +130,9 @@ func (c *Comparison) judge(a []report.Result, b map[string]report.Result, rng *r
 		cell := &c.Cells[places[i]]
 		cell.Difference = d
 		cell.Past = d.Verdict == measure.Slower && d.Ratio.Value > 1+c.Margin
+		if d.Verdict == NotComparable {
+			cell.Why = whyNoRatio
+		}
 	}
 }
 

@@ -3,6 +3,7 @@ package compare_test
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -94,6 +95,28 @@ func TestTooFewRepetitionsSayHowManyAreNeeded(t *testing.T) {
 	}
 	if got := text(t, c); !strings.Contains(got, "too few repetitions: 6 needed in each run") {
 		t.Errorf("the table does not say how many:\n%s", got)
+	}
+}
+
+// A tool of whole milliseconds finds 0 ms on a short link: no ratio, so no verdict.
+func TestMediansOfNothingAreNotComparable(t *testing.T) {
+	a, b := few("a", 1, 1), few("b", 2, 1)
+	zero, late := make([][]float64, 10), make([][]float64, 10)
+	for i := range zero {
+		zero[i], late[i] = []float64{0}, []float64{50e6}
+	}
+	a.Results[0].Values, b.Results[0].Values = measure.Repeat(zero), measure.Repeat(late)
+	a.Results[1].Values, b.Results[1].Values = measure.Repeat(zero), measure.Repeat(zero)
+	c := runs(a, b)
+	if c.Cells[0].Verdict != compare.NotComparable || c.Cells[1].Verdict != measure.Same || len(c.Regressed()) != 0 {
+		t.Errorf("0 ms against 50 ms: %s; against itself: %s", c.Cells[0].Verdict, c.Cells[1].Verdict)
+	}
+	if got := text(t, c); !strings.Contains(got, "not comparable: the median of a repetition is 0 ms, which has no ratio") {
+		t.Errorf("the table does not say why:\n%s", got)
+	}
+	var out bytes.Buffer
+	if err := errors.Join(compare.JSON(&out, c), compare.HTML(&out, c)); err != nil {
+		t.Error(err)
 	}
 }
 
