@@ -39,8 +39,8 @@ check: ## linters, formatters, spelling, go.mod and the rules of test/tidy
 	git ls-files -z -co --exclude-standard | xargs -0 codespell
 	go test -count=1 ./test/tidy
 
-# One package at a time: tests that measure time disturb one another.
-unit: build ## every test, then those without timing under the race detector
+unit: build ## every test, one package at a time, then those without timing under the race detector
+	bin/skerry kube build
 	@time go test -count=1 -p 1 -timeout 20m ./...
 	@time go test -race $(RACE)
 

@@ -30,7 +30,10 @@ var ErrMissing = errors.New("no control groups with cpu and memory accounting ar
 type Tree struct {
 	// roots by v1 controller; in v2 the one root is that of every controller.
 	cpu, memory string
-	v2          bool
+	// others are the roots of v1's other controllers, and of v2 beside them, which
+	// only Delegate uses.
+	others []string
+	v2     bool
 }
 
 // Usage is what a group has consumed since it was made.
@@ -57,16 +60,23 @@ func Find(mountinfo io.Reader) (Tree, error) {
 			unified = mount[mountPoint]
 		case super[0] != "cgroup":
 		default:
-			if slices.Contains(options, "cpuacct") {
+			account, memory := slices.Contains(options, "cpuacct"), slices.Contains(options, "memory")
+			if account {
 				t.cpu = mount[mountPoint]
 			}
-			if slices.Contains(options, "memory") {
+			if memory {
 				t.memory = mount[mountPoint]
+			}
+			if !account && !memory {
+				t.others = append(t.others, mount[mountPoint])
 			}
 		}
 	}
 	switch {
 	case t.cpu != "" && t.memory != "":
+		if unified != "" {
+			t.others = append(t.others, unified)
+		}
 		return t, nil
 	case unified != "":
 		return Tree{cpu: unified, memory: unified, v2: true}, nil
@@ -123,6 +133,18 @@ func (g Group) Child(name string) Group {
 	return Group{tree: g.tree, path: filepath.Join(g.path, name)}
 }
 
+// Path of the group below the root of each hierarchy, as runtimes take it.
+func (g Group) Path() string { return "/" + g.path }
+
+// delegated are the folders that Delegate may have made.
+func (g Group) delegated() []string {
+	dirs := g.dirs()
+	for _, root := range g.tree.others {
+		dirs = append(dirs, filepath.Join(root, g.path))
+	}
+	return dirs
+}
+
 func (g Group) dirs() []string {
 	dirs := []string{filepath.Join(g.tree.cpu, g.path)}
 	if g.tree.memory != g.tree.cpu {
@@ -133,7 +155,7 @@ func (g Group) dirs() []string {
 
 // Exists says whether the group is there, or in v1 a part of it.
 func (g Group) Exists() bool {
-	return slices.ContainsFunc(g.dirs(), func(dir string) bool {
+	return slices.ContainsFunc(g.delegated(), func(dir string) bool {
 		_, err := os.Stat(dir)
 		return err == nil
 	})
@@ -149,14 +171,75 @@ func (g Group) Make() error {
 	if !g.tree.v2 {
 		return nil
 	}
-	// From the root down: a group can only pass on what its parent gives it.
+	if err := g.passDown("+memory"); err != nil {
+		return fmt.Errorf("account memory in control groups: %w", err)
+	}
+	return nil
+}
+
+// passDown has controllers in the group, from the root down: a group can only pass
+// on what its parent gives it.
+func (g Group) passDown(controllers string) error {
 	parent := g.tree.memory
 	for _, name := range strings.Split(g.path, "/") {
 		control := filepath.Join(parent, "cgroup.subtree_control")
-		if err := os.WriteFile(control, []byte("+memory"), 0); err != nil {
-			return fmt.Errorf("account memory in control groups: %w", err)
+		if err := os.WriteFile(control, []byte(controllers), 0); err != nil {
+			return err
 		}
 		parent = filepath.Join(parent, name)
+	}
+	return nil
+}
+
+// Delegate makes the group for a program that makes groups of its own below it, as
+// a container runtime does: by every controller that there is. No process may be in
+// it itself.
+func (g Group) Delegate() error {
+	if g.tree.v2 {
+		if err := makeDir(g.dirs()[0]); err != nil {
+			return fmt.Errorf("delegate control group: %w", err)
+		}
+		text, err := os.ReadFile(filepath.Join(g.tree.memory, "cgroup.controllers"))
+		if err == nil {
+			err = g.passDown("+" + strings.Join(strings.Fields(string(text)), " +"))
+		}
+		if err != nil {
+			return fmt.Errorf("delegate control group: %w", err)
+		}
+		return nil
+	}
+	for _, dir := range g.delegated() {
+		if err := makeDir(dir); err != nil {
+			return fmt.Errorf("delegate control group: %w", err)
+		}
+	}
+	for _, root := range g.tree.others {
+		if err := g.inheritCPUs(root); err != nil {
+			return fmt.Errorf("delegate control group: %w", err)
+		}
+	}
+	return nil
+}
+
+// inheritCPUs gives each group of a v1 hierarchy the CPUs and memory nodes of the
+// one above, where it is one of cpuset: without, a group takes no process.
+func (g Group) inheritCPUs(root string) error {
+	for _, file := range []string{"cpuset.cpus", "cpuset.mems"} {
+		above := root
+		for _, name := range strings.Split(g.path, "/") {
+			dir := filepath.Join(above, name)
+			text, err := os.ReadFile(filepath.Join(above, file))
+			if errors.Is(err, fs.ErrNotExist) {
+				return nil // not the hierarchy of cpuset
+			}
+			if err == nil {
+				err = os.WriteFile(filepath.Join(dir, file), text, 0)
+			}
+			if err != nil {
+				return err
+			}
+			above = dir
+		}
 	}
 	return nil
 }
@@ -317,7 +400,7 @@ func (g Group) Kill() error {
 
 // Remove deletes the group and those below it, which must hold no process.
 func (g Group) Remove() error {
-	for _, root := range g.dirs() {
+	for _, root := range g.delegated() {
 		var dirs []string
 		err := filepath.WalkDir(root, func(path string, e fs.DirEntry, err error) error {
 			if err == nil && e.IsDir() {

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -25,6 +26,9 @@ func TestFind(t *testing.T) {
 	v1, err := Find(strings.NewReader(mountV1))
 	if err != nil || v1.Version() != 1 || v1.cpu != "/sys/fs/cgroup/cpu,cpuacct" || v1.memory != "/sys/fs/cgroup/memory" {
 		t.Errorf("v1: got %+v, %v", v1, err)
+	}
+	if !slices.Equal(v1.others, []string{"/sys/fs/cgroup/unified"}) {
+		t.Errorf("v1: others are %v", v1.others)
 	}
 	v2, err := Find(strings.NewReader(mountV2))
 	if err != nil || v2.Version() != 2 || v2.cpu != "/sys/fs/cgroup" {
@@ -141,5 +145,43 @@ func TestGroupHoldsAccountsAndEnds(t *testing.T) {
 	}
 	if names, err := parent.Children(); err != nil || len(names) != 0 {
 		t.Errorf("left: %v, %v", names, err)
+	}
+}
+
+// A group that is delegated takes processes of a runtime in every hierarchy, and
+// leaves none when it is removed.
+func TestDelegate(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("needs root: control groups are made")
+	}
+	tree, err := FindHere()
+	if err != nil {
+		t.Skip(err)
+	}
+	parent := tree.Group("skerry-delegate-test")
+	g := parent.Child("pods")
+	if err := g.Delegate(); err != nil {
+		t.Fatal(err)
+	}
+	if g.Path() != "/skerry-delegate-test/pods" {
+		t.Errorf("its path is %s", g.Path())
+	}
+	for _, dir := range g.delegated() {
+		cmd := exec.Command("sleep", "100")
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		err := os.WriteFile(filepath.Join(dir, "cgroup.procs"), []byte(strconv.Itoa(cmd.Process.Pid)), 0)
+		if err != nil && !tree.v2 { // in v2 one that passes controllers on has no processes
+			t.Errorf("%s takes no process: %v", dir, err)
+		}
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	}
+	if err := parent.Remove(); err != nil {
+		t.Error(err)
+	}
+	if parent.Exists() {
+		t.Error("it is still there")
 	}
 }

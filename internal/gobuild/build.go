@@ -29,42 +29,69 @@ const (
 	linesMax = 3
 )
 
-// flags of every build. The environment adds that cgo is off.
+// flags of every build.
 var flags = []string{"-mod=readonly", "-trimpath", "-buildvcs=false"}
 
 // recipe is one program with all that decides what comes out.
 type recipe struct {
-	program
-	// mod and sum are the texts of the pin, version what it says of the module.
-	mod, sum []byte
-	version  string
+	Program
+	// mod and sum are the texts of the pin, source that of the program's own main
+	// package, version what the pin says of the module.
+	mod, sum, source []byte
+	version          string
 	// goCommand is the path of the go command, toolchain its version and target.
 	goCommand string
 	toolchain string
-	// dir is where the built program lies, alone.
-	dir string
+	// cache is the folder of all programs.
+	cache string
 }
 
-func (r recipe) path() string { return filepath.Join(r.dir, r.name) }
+// dir is where the program that is built here lies, alone; given where one does
+// that was brought from another machine.
+func (r recipe) dir() string { return r.place() + "-" + digits(r.toolchain) }
 
-// key names what comes out by what goes in.
-func (r recipe) key() string {
+func (r recipe) given() string { return filepath.Join(r.place()+"-given", r.Name) }
+
+func (r recipe) path() string { return filepath.Join(r.dir(), r.Name) }
+
+// place is what both are called by what goes into the program, but for the
+// toolchain.
+func (r recipe) place() string {
+	parts := slices.Concat([]string{r.importPath(), string(r.mod), string(r.sum), string(r.source)}, r.flags())
+	return filepath.Join(r.cache, fmt.Sprintf("%s-%s-%s", r.Name, r.version, digits(parts...)))
+}
+
+// digits name a build by what goes in.
+func digits(parts ...string) string {
 	sum := sha256.New()
-	for _, part := range slices.Concat([]string{r.importPath(), string(r.mod), string(r.sum), r.toolchain}, flags) {
+	for _, part := range parts {
 		_, _ = fmt.Fprintf(sum, "%d %s\n", len(part), part) // a hash takes all
 	}
 	return hex.EncodeToString(sum.Sum(nil))[:keyDigits]
 }
 
+// flags of the build of the program.
+func (r recipe) flags() []string {
+	all := slices.Clone(flags)
+	if r.Tags != "" {
+		all = append(all, "-tags="+r.Tags)
+	}
+	link := "-s -w"
+	for _, variable := range r.Stamps {
+		link += " -X " + variable + "=" + r.version
+	}
+	return append(all, "-ldflags="+link)
+}
+
 // findGo finds the go command and asks for what it would build by.
 func (r *recipe) findGo(ctx context.Context) (err error) {
 	if r.goCommand, err = exec.LookPath("go"); err != nil {
-		return fmt.Errorf("build %s: %w", r.name, ErrNoGo)
+		return fmt.Errorf("build %s: %w", r.Name, ErrNoGo)
 	}
-	var said bytes.Buffer
-	cmd := exec.CommandContext(ctx, r.goCommand, "env", "GOVERSION", "GOARCH", "GOAMD64", "GOARM64", "GOEXPERIMENT")
-	cmd.Env, cmd.Stderr = environment(), &said
+	cmd := r.command(ctx, "env", "GOVERSION", "GOARCH", "GOAMD64", "GOARM64", "GOEXPERIMENT", "CGO_ENABLED")
 	cmd.Dir = os.TempDir() // not where a go.mod may ask for another toolchain
+	var said bytes.Buffer
+	cmd.Stderr = &said
 	out, err := cmd.Output()
 	if err != nil {
 		return r.failed(ctx, err, said.String())
@@ -73,51 +100,108 @@ func (r *recipe) findGo(ctx context.Context) (err error) {
 	return nil
 }
 
-// environment has what the user set for fetching modules, and nothing of what
-// would change what comes out.
-func environment() []string {
-	return append(os.Environ(),
-		"CGO_ENABLED=0", "GOOS="+runtime.GOOS, "GOARCH="+runtime.GOARCH,
-		"GOWORK=off", "GOTOOLCHAIN=local", "GOFLAGS="+flags[0])
+// command runs the go command with what the user set for fetching modules, and
+// nothing of what would change what comes out.
+func (r recipe) command(ctx context.Context, args ...string) *exec.Cmd {
+	cgo := "CGO_ENABLED=0"
+	if r.Cgo {
+		cgo = "CGO_ENABLED=1"
+	}
+	cmd := exec.CommandContext(ctx, r.goCommand, args...)
+	cmd.Env = append(os.Environ(), cgo,
+		"GOOS="+runtime.GOOS, "GOARCH="+runtime.GOARCH, "GOWORK=off", "GOTOOLCHAIN=local", "GOFLAGS="+flags[0])
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGINT) }
+	cmd.WaitDelay = interruptGrace
+	return cmd
 }
 
 // build makes the program beside its place and moves it there when it is whole.
 // The caller holds the lock of the recipe, so what lies beside is of a build that
 // was killed.
-func (r recipe) build(ctx context.Context) (err error) {
-	work := r.dir + ".part"
+func (r recipe) build(ctx context.Context, progress func(done, total int)) (err error) {
+	work := r.dir() + ".part"
 	defer func() {
 		if removeErr := os.RemoveAll(work); removeErr != nil {
-			err = errors.Join(err, fmt.Errorf("build %s: %w", r.name, removeErr))
+			err = errors.Join(err, fmt.Errorf("build %s: %w", r.Name, removeErr))
 		}
 	}()
 	if err := r.lay(work); err != nil {
-		return fmt.Errorf("build %s: %w", r.name, err)
+		return fmt.Errorf("build %s: %w", r.Name, err)
+	}
+	said := &output{}
+	if progress != nil {
+		total, err := r.stale(ctx, work)
+		if err != nil {
+			return err
+		}
+		said.progress = func(done int) { progress(done, max(total, done)) }
 	}
 	out := filepath.Join(work, "out")
-	args := slices.Concat([]string{"build", "-o", filepath.Join(out, r.name)}, flags, []string{r.importPath()})
-	var said bytes.Buffer
-	cmd := exec.CommandContext(ctx, r.goCommand, args...)
-	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = work, environment(), &said, &said
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGINT) }
-	cmd.WaitDelay = interruptGrace
+	cmd := r.command(ctx, slices.Concat([]string{"build", "-v", "-o", filepath.Join(out, r.Name)}, r.flags(), []string{r.importPath()})...)
+	cmd.Dir, cmd.Stdout, cmd.Stderr = work, said, said
 	if err := cmd.Run(); err != nil {
-		return r.failed(ctx, err, said.String())
+		return r.failed(ctx, err, said.rest.String())
 	}
-	if err := os.Rename(out, r.dir); err != nil {
-		return fmt.Errorf("build %s: %w", r.name, err)
+	if err := os.Rename(out, r.dir()); err != nil {
+		return fmt.Errorf("build %s: %w", r.Name, err)
 	}
 	return nil
 }
 
-// lay makes the folder of a build: a module that only requires.
+// stale counts the packages that a build compiles.
+func (r recipe) stale(ctx context.Context, work string) (int, error) {
+	cmd := r.command(ctx, slices.Concat([]string{"list", "-deps", "-f", "{{if .Stale}}{{.ImportPath}}{{end}}"}, r.flags(), []string{r.importPath()})...)
+	var said bytes.Buffer
+	cmd.Dir, cmd.Stderr = work, &said
+	out, err := cmd.Output()
+	if err != nil {
+		return 0, r.failed(ctx, err, said.String())
+	}
+	return len(bytes.Fields(out)), nil
+}
+
+// output takes what go build -v says: each package as its compilation begins, on a
+// line without a space, and the rest.
+type output struct {
+	progress func(done int)
+	done     int
+	line     []byte
+	rest     bytes.Buffer
+}
+
+// Write implements io.Writer.
+func (o *output) Write(p []byte) (int, error) {
+	for _, line := range bytes.SplitAfter(p, []byte("\n")) {
+		o.line = append(o.line, line...)
+		if !bytes.HasSuffix(o.line, []byte("\n")) {
+			continue
+		}
+		if len(bytes.Fields(o.line)) != 1 {
+			o.rest.Write(o.line)
+		} else if o.done++; o.progress != nil {
+			o.progress(o.done)
+		}
+		o.line = o.line[:0]
+	}
+	return len(p), nil
+}
+
+// lay makes the folder of a build: a module that requires, and has a main package
+// where the program has its own.
 func (r recipe) lay(work string) error {
 	if err := os.RemoveAll(work); err != nil {
 		return err
 	}
 	if err := os.MkdirAll(filepath.Join(work, "out"), 0o755); err != nil {
 		return err
+	}
+	if r.Source != "" {
+		// The constraint keeps it out of the module that it is kept in.
+		text := bytes.Replace(r.source, []byte("//go:build ignore\n"), nil, 1)
+		if err := os.WriteFile(filepath.Join(work, "main.go"), text, 0o644); err != nil {
+			return err
+		}
 	}
 	return errors.Join(
 		os.WriteFile(filepath.Join(work, "go.mod"), r.mod, 0o644),
@@ -127,7 +211,7 @@ func (r recipe) lay(work string) error {
 // lock takes the build of a recipe for this process, and waits while another has
 // it. The kernel lets go of it when its holder ends, however it ends.
 func (b Builder) lock(ctx context.Context, r recipe) (*os.File, error) {
-	f, err := os.OpenFile(r.dir+".lock", os.O_CREATE|os.O_RDWR, 0o644)
+	f, err := os.OpenFile(r.dir()+".lock", os.O_CREATE|os.O_RDWR, 0o644)
 	if err != nil {
 		return nil, err
 	}
@@ -140,7 +224,7 @@ func (b Builder) lock(ctx context.Context, r recipe) (*os.File, error) {
 			return nil, errors.Join(fmt.Errorf("lock %s: %w", f.Name(), err), f.Close())
 		}
 		if !told {
-			b.tell("waiting for %s %s, which another process builds", r.name, r.version)
+			b.tell("waiting for %s %s, which another process builds", r.Name, r.version)
 		}
 		select {
 		case <-ctx.Done():
@@ -164,11 +248,11 @@ func (e *Error) Error() string { return "build " + e.Program + ": " + e.Message 
 func (r recipe) failed(ctx context.Context, err error, said string) error {
 	switch {
 	case ctx.Err() != nil:
-		return fmt.Errorf("build %s: %w", r.name, context.Cause(ctx))
+		return fmt.Errorf("build %s: %w", r.Name, context.Cause(ctx))
 	case errors.Is(err, fs.ErrNotExist):
-		return fmt.Errorf("build %s: %w", r.name, ErrNoGo)
+		return fmt.Errorf("build %s: %w", r.Name, ErrNoGo)
 	}
-	e := &Error{Program: r.name, Message: firstLines(said, err)}
+	e := &Error{Program: r.Name, Message: firstLines(said, err)}
 	for _, c := range causes {
 		if slices.ContainsFunc(c.words, func(w string) bool { return strings.Contains(said, w) }) {
 			e.Hint = c.hint
@@ -193,6 +277,11 @@ var causes = []cause{
 		[]string{"checksum mismatch", "missing go.sum entry"},
 		"its modules are not those that are pinned",
 		"the module proxy, or the pin, has been tampered with or is broken; nothing of it was used",
+	},
+	{
+		[]string{"pkg-config", "C compiler \"gcc\" not found"},
+		"a C library or compiler is missing",
+		"apt-get install gcc pkg-config libseccomp-dev; ./setup kube does",
 	},
 	{
 		[]string{"GOTOOLCHAIN=local"},

@@ -2,10 +2,10 @@
 // the world downloads as release binaries and that a lab starts. Versions and sums
 // lie in pins, one go.mod and go.sum for each module, under names that make no
 // module, and go into the binary: no checkout is needed, only the go command and,
-// the first time, a network. A module has a pin of its own so that its programs
-// get the dependencies that their authors released them with, whatever the others
-// need. It builds pure Go for this machine, chooses no versions, and never
-// downloads a binary.
+// the first time, a network; or neither, on a machine that gets a bundle of what
+// another has built. A module has a pin of its own so that its programs get the
+// dependencies that their authors released them with, whatever the others need.
+// It builds for this machine, chooses no versions, and never downloads a binary.
 //
 // To pin another version, here and by its module's name:
 //
@@ -13,17 +13,15 @@
 //
 // To pin another module, write pins/NAME.mod with a module and a go line, add each
 // program by go get -modfile=pins/NAME.mod -tool PACKAGE@VERSION, and name it in
-// programs.
+// Tools.
 //
 // Start at Builder.Path.
 package gobuild
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"time"
@@ -49,9 +47,12 @@ type Builder struct {
 	// Tell hears a line before each build, and one where another process's is
 	// waited for; nil for none.
 	Tell func(line string)
-
-	// pins replaces those that are built in, for tests.
-	pins fs.FS
+	// Progress hears how many packages of a build under way have been compiled, or
+	// are, of how many; nil for none.
+	Progress func(program string, done, total int)
+	// Catalogue of what can be built; by default the tools that systems and loads
+	// start.
+	Catalogue *Catalogue
 }
 
 // Path is the path of a program, which is built first where the cache lacks it:
@@ -59,16 +60,22 @@ type Builder struct {
 // error is ErrUnknown, ErrNoGo, an *Error or of the context.
 func Path(ctx context.Context, name string) (string, error) { return Builder{}.Path(ctx, name) }
 
-// Path is as the function Path, in the builder's cache.
+// Path is as the function Path, of the builder's catalogue and in its cache.
 func (b Builder) Path(ctx context.Context, name string) (string, error) {
-	r, err := b.recipe(ctx, name)
+	r, err := b.recipe(name)
 	if err != nil {
+		return "", err
+	}
+	if isThere(r.given()) {
+		return r.given(), nil
+	}
+	if err := r.findGo(ctx); err != nil {
 		return "", err
 	}
 	if isThere(r.path()) {
 		return r.path(), nil
 	}
-	if err := os.MkdirAll(filepath.Dir(r.dir), 0o755); err != nil {
+	if err := os.MkdirAll(r.cache, 0o755); err != nil {
 		return "", fmt.Errorf("build %s: %w", name, err)
 	}
 	lock, err := b.lock(ctx, r)
@@ -79,18 +86,31 @@ func (b Builder) Path(ctx context.Context, name string) (string, error) {
 	if isThere(r.path()) { // another process was faster
 		return r.path(), nil
 	}
-	b.tell("building %s %s from its Go module %s: it is not in %s; this happens once", name, r.version, r.module, filepath.Dir(r.dir))
-	if err := r.build(ctx); err != nil {
+	b.tell("building %s %s from its Go module %s: it is not in %s; this happens once", name, r.version, r.Module, r.cache)
+	if err := r.build(ctx, b.progressOf(name)); err != nil {
 		return "", err
 	}
 	return r.path(), nil
 }
 
+func (b Builder) progressOf(name string) func(done, total int) {
+	if b.Progress == nil {
+		return nil
+	}
+	return func(done, total int) { b.Progress(name, done, total) }
+}
+
 // Find is the path of a program that is in the cache, and false where it is not
 // or cannot be known to be.
 func (b Builder) Find(ctx context.Context, name string) (string, bool) {
-	r, err := b.recipe(ctx, name)
-	if err != nil || !isThere(r.path()) {
+	r, err := b.recipe(name)
+	if err != nil {
+		return "", false
+	}
+	if isThere(r.given()) {
+		return r.given(), true
+	}
+	if r.findGo(ctx) != nil || !isThere(r.path()) {
 		return "", false
 	}
 	return r.path(), true
@@ -107,29 +127,27 @@ func (b Builder) tell(format string, args ...any) {
 	}
 }
 
-// recipe says how a program is built and where it is kept.
-func (b Builder) recipe(ctx context.Context, name string) (recipe, error) {
-	p, ok := find(name)
-	if !ok {
-		return recipe{}, fmt.Errorf("%w: %q", ErrUnknown, name)
+func (b Builder) catalogue() Catalogue {
+	if b.Catalogue != nil {
+		return *b.Catalogue
 	}
-	dir := b.Dir
-	if dir == "" {
+	return Tools()
+}
+
+// recipe says what a program is made of and where it is kept.
+func (b Builder) recipe(name string) (recipe, error) {
+	r, err := b.catalogue().recipe(name)
+	if err != nil {
+		return recipe{}, err
+	}
+	if r.cache = b.Dir; r.cache == "" {
 		cache, err := os.UserCacheDir()
 		if err != nil {
 			return recipe{}, &Error{
 				Program: name, Message: "no place to keep it: " + err.Error(), Hint: "set XDG_CACHE_HOME or HOME",
 			}
 		}
-		dir = filepath.Join(cache, "skerry", "programs")
+		r.cache = filepath.Join(cache, "skerry", "programs")
 	}
-	r := recipe{program: p}
-	if err := r.read(cmp.Or[fs.FS](b.pins, pins)); err != nil {
-		return recipe{}, err
-	}
-	if err := r.findGo(ctx); err != nil {
-		return recipe{}, err
-	}
-	r.dir = filepath.Join(dir, fmt.Sprintf("%s-%s-%s", name, r.version, r.key()))
 	return r, nil
 }

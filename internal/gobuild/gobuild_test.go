@@ -22,13 +22,16 @@ func tiny(t *testing.T, words string) Builder {
 	module := t.TempDir()
 	write(t, filepath.Join(module, "go.mod"), "module github.com/rakyll/hey\n\ngo 1.26.0\n")
 	write(t, filepath.Join(module, "main.go"), fmt.Sprintf("package main\n\nfunc main() { println(%q) }\n", words))
-	return Builder{Dir: filepath.Join(t.TempDir(), "programs"), pins: pinOf("v0.1.4", "replace github.com/rakyll/hey => "+module, "")}
+	return Builder{Dir: filepath.Join(t.TempDir(), "programs"), Catalogue: pinOf("v0.1.4", "replace github.com/rakyll/hey => "+module, "")}
 }
 
-// pinOf are pins of hey alone.
-func pinOf(version, more, sum string) fstest.MapFS {
+// pinOf is hey alone.
+func pinOf(version, more, sum string) *Catalogue {
 	mod := "module skerry.dev/skerry/pins/hey\n\ngo 1.26.0\n\ntool github.com/rakyll/hey\n\nrequire github.com/rakyll/hey " + version + "\n\n" + more + "\n"
-	return fstest.MapFS{"pins/hey.mod": {Data: []byte(mod)}, "pins/hey.sum": {Data: []byte(sum)}}
+	return &Catalogue{
+		Files:    fstest.MapFS{"pins/hey.mod": {Data: []byte(mod)}, "pins/hey.sum": {Data: []byte(sum)}},
+		Programs: []Program{{Name: "hey", Pin: "hey", Module: "github.com/rakyll/hey"}},
+	}
 }
 
 func write(t *testing.T, path, text string) {
@@ -46,6 +49,19 @@ func said(t *testing.T, path string) string {
 		t.Fatalf("%s: %v: %s", path, err, out)
 	}
 	return strings.TrimSpace(string(out))
+}
+
+// ready is the recipe of hey, with the go command that it is built by.
+func ready(t *testing.T, b Builder) recipe {
+	t.Helper()
+	r, err := b.recipe("hey")
+	if err == nil {
+		err = r.findGo(t.Context())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
 }
 
 func TestBuildOnce(t *testing.T) {
@@ -92,19 +108,19 @@ func TestKey(t *testing.T) {
 	if err != nil || first == second || said(t, first) != "one" || said(t, second) != "two" {
 		t.Errorf("%s and %s, %v", first, second, err)
 	}
-	r, err := b.recipe(t.Context(), "hey")
-	if err != nil {
-		t.Fatal(err)
-	}
-	key := r.key()
+	r := ready(t, b)
+	place := r.dir()
 	for name, change := range map[string]func(*recipe){
-		"program":   func(r *recipe) { r.folder = "cmd" },
+		"program":   func(r *recipe) { r.Folder = "cmd" },
 		"sums":      func(r *recipe) { r.sum = []byte("x") },
+		"source":    func(r *recipe) { r.source = []byte("x") },
+		"tags":      func(r *recipe) { r.Tags = "x" },
+		"stamps":    func(r *recipe) { r.Stamps = []string{"x"} },
 		"toolchain": func(r *recipe) { r.toolchain = strings.Replace(r.toolchain, "go1", "go2", 1) },
 	} {
 		changed := r
-		if change(&changed); changed.key() == key {
-			t.Errorf("another %s has the same key", name)
+		if change(&changed); changed.dir() == place {
+			t.Errorf("another %s has the same place", name)
 		}
 	}
 	if !strings.HasPrefix(r.toolchain, "go1.") || len(strings.Fields(r.toolchain)) < 2 {
@@ -139,13 +155,10 @@ func TestTwoAtOnce(t *testing.T) {
 // What a killed build left is no program, and does not stop the next.
 func TestAfterAKill(t *testing.T) {
 	b := tiny(t, "whole")
-	r, err := b.recipe(t.Context(), "hey")
-	if err != nil {
-		t.Fatal(err)
-	}
-	write(t, filepath.Join(r.dir+".part", "out", "hey"), "half")
-	write(t, filepath.Join(r.dir+".part", "go.mod"), "nonsense")
-	write(t, r.dir+".lock", "")
+	r := ready(t, b)
+	write(t, filepath.Join(r.dir()+".part", "out", "hey"), "half")
+	write(t, filepath.Join(r.dir()+".part", "go.mod"), "nonsense")
+	write(t, r.dir()+".lock", "")
 	if path, ok := b.Find(t.Context(), "hey"); ok {
 		t.Errorf("half a program is found: %s", path)
 	}
@@ -153,7 +166,7 @@ func TestAfterAKill(t *testing.T) {
 	if err != nil || said(t, path) != "whole" {
 		t.Errorf("%s, %v", path, err)
 	}
-	if _, err := os.Stat(r.dir + ".part"); !errors.Is(err, os.ErrNotExist) {
+	if _, err := os.Stat(r.dir() + ".part"); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("its folder stays: %v", err)
 	}
 }
@@ -161,11 +174,8 @@ func TestAfterAKill(t *testing.T) {
 // A lock that another holds is waited for until the caller has had enough.
 func TestWaitAndCancel(t *testing.T) {
 	b := tiny(t, "hello")
-	r, err := b.recipe(t.Context(), "hey")
-	if err != nil {
-		t.Fatal(err)
-	}
-	write(t, r.dir+".lock", "")
+	r := ready(t, b)
+	write(t, r.dir()+".lock", "")
 	held, err := b.lock(t.Context(), r)
 	if err != nil {
 		t.Fatal(err)
@@ -192,7 +202,7 @@ func TestErrors(t *testing.T) {
 		{"a module that is gone", "v0.1.4", "replace github.com/rakyll/hey => " + absent, "", "off", "build hey: ", ""},
 	} {
 		t.Setenv("GOPROXY", c.proxy)
-		b := Builder{Dir: filepath.Join(t.TempDir(), "programs"), pins: pinOf(c.version, c.more, c.sum)}
+		b := Builder{Dir: filepath.Join(t.TempDir(), "programs"), Catalogue: pinOf(c.version, c.more, c.sum)}
 		path, err := b.Path(t.Context(), "hey")
 		failed, ok := errors.AsType[*Error](err)
 		if !ok || !strings.HasPrefix(err.Error(), c.message) || !strings.Contains(failed.Hint, c.hint) || strings.Contains(err.Error(), "\n") {
@@ -218,7 +228,7 @@ func TestBuildsThatEnd(t *testing.T) {
 	module := t.TempDir()
 	write(t, filepath.Join(module, "go.mod"), "module github.com/rakyll/hey\n\ngo 1.26.0\n")
 	write(t, filepath.Join(module, "main.go"), "package main\n\nfunc main() { nonsense() }\n")
-	b := Builder{Dir: filepath.Join(t.TempDir(), "programs"), pins: pinOf("v0.1.4", "replace github.com/rakyll/hey => "+module, "")}
+	b := Builder{Dir: filepath.Join(t.TempDir(), "programs"), Catalogue: pinOf("v0.1.4", "replace github.com/rakyll/hey => "+module, "")}
 	if _, err := b.Path(t.Context(), "hey"); err == nil || !strings.HasSuffix(err.Error(), "main.go:3:15: undefined: nonsense") {
 		t.Errorf("got %v", err)
 	}

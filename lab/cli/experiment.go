@@ -117,6 +117,9 @@ func load(tree fs.FS, e *experiment.Experiment) (s source, err error) {
 		if err != nil {
 			return source{}, usageError{error: err}
 		}
+		if err := stack.On(e.Substrate); err != nil {
+			return source{}, usageError{error: err}
+		}
 		values, err := system.ValuesFor(&e.Topology, "/dir", 1)
 		if err == nil {
 			err = stack.Render(values)

@@ -125,6 +125,9 @@ func ownHint(err error) string {
 	if failed, ok := errors.AsType[*gobuild.Error](err); ok {
 		return failed.Hint
 	}
+	if bundle, ok := errors.AsType[*gobuild.BundleError](err); ok {
+		return bundle.Hint
+	}
 	if stack, ok := errors.AsType[*system.StackError](err); ok {
 		return stack.Hint
 	}

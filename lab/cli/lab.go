@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"skerry.dev/skerry/internal/nearest"
+	"skerry.dev/skerry/lab/cluster"
 	"skerry.dev/skerry/lab/host"
 	"skerry.dev/skerry/lab/impair"
 	"skerry.dev/skerry/lab/impair/emulator"
@@ -43,8 +44,17 @@ func (c *commands) up() *cobra.Command {
 		if err := checkBackend(backend); err != nil {
 			return err
 		}
+		programs, err := c.kubernetes(cmd.Context(), s)
+		if err != nil {
+			return err
+		}
 		began := c.now()
 		lab, err := host.Up(cmd.Context(), s.Topology, host.Options{Name: name, Agent: path, Backend: backend})
+		if err == nil && programs != nil {
+			if _, err = cluster.Up(cmd.Context(), lab, cluster.Options{Programs: programs, Agent: path, Now: began}); err != nil {
+				err = errors.Join(err, lab.Down())
+			}
+		}
 		if err != nil {
 			return err
 		}

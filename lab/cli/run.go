@@ -181,6 +181,10 @@ func (c *commands) prepare(cmd *cobra.Command, s source, f runFlags) (run.Option
 	if err := s.build(cmd.Context(), progress.Note); err != nil {
 		return run.Options{}, err
 	}
+	kubernetes, err := c.kubernetes(cmd.Context(), s)
+	if err != nil {
+		return run.Options{}, err
+	}
 	tools, err := s.tools(cmd.Context(), lacks, progress.Note)
 	if err != nil {
 		return run.Options{}, err
@@ -202,7 +206,7 @@ func (c *commands) prepare(cmd *cobra.Command, s source, f runFlags) (run.Option
 		seed = rand.Uint64()
 	}
 	return run.Options{
-		Experiment: s.Experiment, Stacks: s.stacks, Digests: s.digests, NotRunnable: lacks, Tools: tools, Brokers: brokers, Agent: path, Backend: f.backend,
+		Experiment: s.Experiment, Stacks: s.stacks, Digests: s.digests, NotRunnable: lacks, Found: run.Found{Tools: tools, Brokers: brokers, Kubernetes: kubernetes}, Agent: path, Backend: f.backend,
 		Dir: f.out, Seed: seed, LabName: fmt.Sprintf("run-%d", os.Getpid()),
 		Version: c.env.Version, Command: slices.Concat([]string{"skerry"}, c.env.Args),
 		Progress: progress, Now: c.now,

@@ -17,6 +17,9 @@ type Experiment struct {
 	Name string `yaml:"name" json:"name" jsonschema:"pattern=^[a-z0-9]([a-z0-9-]{0\\,61}[a-z0-9])?$"`
 	// Description says in a sentence what the experiment is for.
 	Description string `yaml:"description,omitempty" json:"description,omitempty"`
+	// Substrate that the nodes are: hosts (default), where the workload is a process,
+	// or kubernetes, where each cluster is one and the workload a Deployment.
+	Substrate string `yaml:"substrate,omitempty" json:"substrate,omitempty" jsonschema:"enum=hosts,enum=kubernetes"`
 	// Topology of clusters and nodes.
 	Topology topology.Topology `yaml:"topology" json:"topology"`
 	// Scenarios are named sets of impairments; each is a level of the matrix.

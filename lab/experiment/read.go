@@ -73,6 +73,15 @@ const (
 	ArrivalsPoisson = "poisson"
 )
 
+// Substrate says what the nodes of a topology are.
+const (
+	// SubstrateHosts has the workload as a process in its node. The default.
+	SubstrateHosts = "hosts"
+	// SubstrateKubernetes makes each cluster one of Kubernetes, with the workload as a
+	// Deployment.
+	SubstrateKubernetes = "kubernetes"
+)
+
 // MetricErrors is the metric that is a share of requests; all others are times.
 const MetricErrors = "errors"
 
@@ -93,6 +102,7 @@ func Read(file string, data []byte) (*Experiment, error) {
 	e.document = *doc
 	c := checker{e: e}
 	c.label("name", "experiment", e.Name)
+	c.substrate()
 	for _, p := range e.Topology.Check() {
 		c.add("topology."+p.Path, p.Hint, "%s", p.Message)
 	}
@@ -114,6 +124,23 @@ func Read(file string, data []byte) (*Experiment, error) {
 		return nil, err
 	}
 	return e, nil
+}
+
+// substrate wants one that there is, and of kubernetes what runs on it.
+func (c *checker) substrate() {
+	known := []string{SubstrateHosts, SubstrateKubernetes}
+	switch s := c.e.Substrate; {
+	case s != "" && !slices.Contains(known, s):
+		c.add("substrate", nearest.Hint(s, known), "there is no substrate %.80q", s)
+	case s == SubstrateKubernetes && len(c.e.Topology.Replicas) > 0:
+		c.add("topology.replicas", "leave them out, or run on hosts", "on kubernetes a workload has one replica")
+	case s == SubstrateKubernetes:
+		for i, w := range c.e.Workloads {
+			if kind, _ := workloadKind(w.Name); kind.broker != "" {
+				c.add(fmt.Sprintf("workloads[%d].name", i), "leave it out, or run on hosts", "no image is made of %s", w.Name)
+			}
+		}
+	}
 }
 
 // Parts are the names of the plug-ins that a system is a stack of, bottom first.

@@ -3,6 +3,7 @@ package host
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"net/netip"
 	"os"
@@ -39,6 +40,14 @@ var nodeSysctls = map[string]string{
 	"net/ipv4/tcp_rmem":              "4096 131072 67108864",
 	"net/ipv4/tcp_wmem":              "4096 65536 67108864",
 	"net/ipv6/conf/all/disable_ipv6": "1",
+}
+
+// TransportSysctls are those of every node that say how TCP sends and receives, by
+// their paths below /proc/sys.
+func TransportSysctls() map[string]string {
+	all := maps.Clone(nodeSysctls)
+	maps.DeleteFunc(all, func(name, _ string) bool { return !strings.HasPrefix(name, "net/ipv4/tcp_") })
+	return all
 }
 
 var wanSysctls = map[string]string{

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"syscall"
@@ -29,6 +30,8 @@ type Command struct {
 	Dir            string
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer
+	// Files that the program inherits, from descriptor 3 on.
+	Files []*os.File
 	// Foreground leaves the program in the terminal's session.
 	Foreground bool
 }
@@ -67,6 +70,7 @@ func (l *Lab) start(h holder, c Command) (*Process, error) {
 	}
 	p.cmd = exec.Command(c.Args[0], c.Args[1:]...)
 	p.cmd.Dir, p.cmd.Stdin, p.cmd.Stdout, p.cmd.Stderr = c.Dir, c.Stdin, c.Stdout, c.Stderr
+	p.cmd.ExtraFiles = c.Files
 	p.cmd.Env = append(p.cmd.Environ(), c.Env...)
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: !c.Foreground}
 	p.cmd.WaitDelay = outputWait
@@ -155,4 +159,12 @@ func (l *Lab) Dial(ctx context.Context, node topology.Ref, address string) (conn
 		return err
 	})
 	return conn, err
+}
+
+// Delegate makes a control group of the lab for a program that makes groups of its
+// own below it, and gives its path below the root of each hierarchy. It ends with
+// the lab.
+func (l *Lab) Delegate(name string) (string, error) {
+	group := l.group.Child(name)
+	return group.Path(), group.Delegate()
 }

@@ -48,6 +48,7 @@ func (r *runner) programs() ([]Program, error) {
 	for name, broker := range r.Brokers {
 		paths[name] = broker.Path
 	}
+	maps.Copy(paths, r.Kubernetes)
 	var all []Program
 	for _, name := range slices.Sorted(maps.Keys(paths)) {
 		p, err := programAt(name, paths[name])

@@ -123,7 +123,7 @@ func (r *runner) try(ctx context.Context, turn Turn, number int, seed uint64) (R
 // and ends them. What gives nodes their addresses comes before the workload, which
 // listens at one of them; what carries requests to it comes after.
 func (r *runner) through(ctx context.Context, a *attempt) (uses []host.Use, err error) {
-	values, err := system.ValuesFor(&r.Experiment.Topology, a.dir, workloadPort)
+	values, err := system.ValuesFor(&r.Experiment.Topology, a.dir, r.servicePort())
 	if err != nil {
 		return nil, err
 	}

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"skerry.dev/skerry/lab/adapter/program"
+	"skerry.dev/skerry/lab/cluster"
 	"skerry.dev/skerry/lab/experiment"
 	"skerry.dev/skerry/lab/host"
 	"skerry.dev/skerry/lab/measure"
@@ -30,10 +31,7 @@ type Options struct {
 	Digests map[string]string
 	// NotRunnable says, by the ID of a cell, what it lacks here: it is not run.
 	NotRunnable map[string]string
-	// Tools by name; every one that a cell to run names is there.
-	Tools map[string]program.Program
-	// Brokers by name; every one that a cell to run has as its workload is there.
-	Brokers map[string]broker.Program
+	Found
 	// Agent is the path of the skerry-agent binary.
 	Agent string
 	// Backend of the links: auto, netem or userspace.
@@ -50,6 +48,16 @@ type Options struct {
 	// Progress is written to as the run goes on.
 	Progress Progress
 	Now      func() time.Time
+}
+
+// Found are the programs of this machine that a run starts beside those of systems,
+// by name; all are there that its cells need.
+type Found struct {
+	// Tools that drive loads, and Brokers that are workloads.
+	Tools   map[string]program.Program
+	Brokers map[string]broker.Program
+	// Kubernetes are what clusters are made of, where that is the substrate.
+	Kubernetes map[string]string
 }
 
 // InterruptedError says that the run was ended before its last repetition; those
@@ -100,6 +108,8 @@ type runner struct {
 	lab    *host.Lab
 	store  store
 	prober *prober
+	// clusters by name, on kubernetes.
+	clusters map[string]*cluster.Cluster
 	// alpha is the level of each test of a link.
 	alpha float64
 }
@@ -122,6 +132,13 @@ func (r *runner) run(ctx context.Context, recordOf func(now Record) Record) (err
 	if err != nil {
 		return err
 	}
+	r.lab, r.alpha = lab, alpha(r.turns())
+	if err := r.startClusters(ctx); err != nil {
+		if ctx.Err() != nil {
+			err = r.interrupted()
+		}
+		return err
+	}
 	now, err := r.describe(ctx, lab)
 	if err != nil {
 		return err
@@ -133,7 +150,6 @@ func (r *runner) run(ctx context.Context, recordOf func(now Record) Record) (err
 	if err := r.store.writeRecord(record); err != nil {
 		return err
 	}
-	r.lab, r.alpha = lab, alpha(r.turns())
 	if r.prober, err = openProber(ctx, lab, r.Experiment); err != nil {
 		if ctx.Err() != nil {
 			err = r.interrupted()

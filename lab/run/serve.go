@@ -42,14 +42,21 @@ type servers []server
 // serve starts the workload at every node that serves it, and waits until all of
 // them answer: what a system takes of its node afterwards, it takes knowingly.
 // The servers are to be stopped after an error, too.
-func (r *runner) serve(ctx context.Context, a *attempt, v system.Values) (all servers, err error) {
+func (r *runner) serve(ctx context.Context, a *attempt, v system.Values) (served, error) {
+	if r.onKubernetes() {
+		return r.deploy(ctx, a, v)
+	}
+	return r.serveOnHosts(ctx, a, v)
+}
+
+func (r *runner) serveOnHosts(ctx context.Context, a *attempt, v system.Values) (all servers, err error) {
 	start := r.serveAt
 	if broker.Protocol(a.Cell.Workload) != "" {
 		start = r.brokerAt
 	}
 	one, err := start(a, v.Service, serviceName)
 	if err != nil {
-		return nil, err
+		return all, err
 	}
 	all = servers{one}
 	for _, replica := range v.Replicas {

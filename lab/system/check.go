@@ -11,6 +11,12 @@ import (
 	"skerry.dev/skerry/lab/experiment"
 )
 
+// labNames are the control groups of steps, of the load and of the workload, whose
+// replicas have serviceNames with the host name behind it.
+var labNames = []string{"step", "load", "service"}
+
+const serviceNames = "service-"
+
 // check says the first thing that is wrong with a manifest, at its place.
 func (p *Plugin) check(document *strict.Document, folder string) error {
 	if p.Name != folder {
@@ -33,27 +39,36 @@ func (p *Plugin) check(document *strict.Document, folder string) error {
 			return document.Errorf(at+".program", nearest.Hint(need.Program, known), "no module is pinned for the program %q", need.Program)
 		}
 	}
-	if (p.Hosts.Address == "") == (p.Hosts.Inner == "") {
-		return document.Errorf("hosts", "write address for what the client calls, or inner for the addresses that nodes get",
-			"a system has either address or inner")
+	if err := p.Hosts.check(document, "hosts"); err != nil || p.Kubernetes == nil {
+		return err
 	}
-	if (p.Hosts.Address == "") != (len(p.Hosts.Route) == 0) {
-		return document.Errorf("hosts", "a route names the roles that a request visits on its way through the address", "route and address go together")
-	}
-	for i, role := range p.Hosts.Route {
-		if !slices.Contains(placeRoles, role) {
-			return document.Errorf(fmt.Sprintf("hosts.route[%d]", i), roleHint(placeRoles), "unknown role %q", role)
-		}
-	}
-	return p.checkSteps(document)
+	return p.Kubernetes.check(document, "kubernetes")
 }
 
-func (p *Plugin) checkSteps(document *strict.Document) error {
+// check says the first thing that is wrong with a substrate, which stands below a
+// key.
+func (s Substrate) check(document *strict.Document, key string) error {
+	if (s.Address == "") == (s.Inner == "") {
+		return document.Errorf(key, "write address for what the client calls, or inner for the addresses that nodes get",
+			"a system has either address or inner")
+	}
+	if (s.Address == "") != (len(s.Route) == 0) {
+		return document.Errorf(key, "a route names the roles that a request visits on its way through the address", "route and address go together")
+	}
+	for i, role := range s.Route {
+		if !slices.Contains(placeRoles, role) {
+			return document.Errorf(fmt.Sprintf("%s.route[%d]", key, i), roleHint(placeRoles), "unknown role %q", role)
+		}
+	}
+	return s.checkSteps(document, key)
+}
+
+func (s Substrate) checkSteps(document *strict.Document, key string) error {
 	roles := slices.Concat(placeRoles, []Role{Machine, Each})
 	daemons := map[string]bool{}
-	for _, ph := range p.Hosts.phases() {
+	for _, ph := range s.phases() {
 		for i, step := range ph.steps {
-			at := fmt.Sprintf("hosts.%s[%d]", ph.name, i)
+			at := fmt.Sprintf("%s.%s[%d]", key, ph.name, i)
 			if !slices.Contains(roles, step.At) {
 				return document.Errorf(at, roleHint(roles), "unknown role %q", step.At)
 			}
@@ -67,7 +82,26 @@ func (p *Plugin) checkSteps(document *strict.Document) error {
 				return document.Errorf(at, "each has a log of its name", "two daemons are named %q", step.Daemon)
 			}
 			daemons[step.Daemon] = true
+			if err := step.checkDaemon(document, at); err != nil {
+				return err
+			}
 		}
+	}
+	return nil
+}
+
+// checkDaemon holds that a daemon is a command that goes on, under a name that is
+// not the lab's own.
+func (s Step) checkDaemon(document *strict.Document, at string) error {
+	switch {
+	case s.Daemon == "":
+		return nil
+	case s.Run == "":
+		return document.Errorf(at, "write run beside daemon, and the probe as a step behind it", "the daemon %q has no command", s.Daemon)
+	case s.Capture != "":
+		return document.Errorf(at, "capture by a step that ends", "the output of the daemon %q goes to its log", s.Daemon)
+	case slices.Contains(labNames, s.Daemon), strings.HasPrefix(s.Daemon, serviceNames):
+		return document.Errorf(at, "the lab's own control groups have that name", "a daemon cannot be named %q", s.Daemon)
 	}
 	return nil
 }

@@ -31,9 +31,13 @@ type Plugin struct {
 	Carries []string `yaml:"carries,omitempty"`
 	// Needs lists programs that must be on the machine, or can be built.
 	Needs []Need `yaml:"needs,omitempty"`
-	// Hosts says how it runs on the hosts substrate.
-	Hosts Substrate `yaml:"hosts"`
+	// Hosts says how it runs on the hosts substrate, Kubernetes how it does on that,
+	// where it does.
+	Hosts      Substrate  `yaml:"hosts"`
+	Kubernetes *Substrate `yaml:"kubernetes,omitempty"`
 
+	// how is the one of the two that counts.
+	how   Substrate
 	files fs.FS
 	// built are the paths of the needs that are built here, by program.
 	built map[string]string
@@ -129,7 +133,7 @@ func (s Substrate) phases() []phase { return append(s.startPhases(), phase{"stop
 
 // daemons are the names of the processes that its steps leave going on.
 func (p *Plugin) daemons() (names []string) {
-	for _, ph := range p.Hosts.phases() {
+	for _, ph := range p.how.phases() {
 		for _, step := range ph.steps {
 			if step.Daemon != "" {
 				names = append(names, step.Daemon)
@@ -157,6 +161,7 @@ func LoadPlugin(tree fs.FS, name string) (*Plugin, error) {
 	if err != nil {
 		return nil, err
 	}
+	p.how = p.Hosts
 	return p, p.check(document, name)
 }
 

@@ -63,6 +63,13 @@ func TestBrokenPlugins(t *testing.T) {
 		{"step with tcp and reach", route + "  stop:\n    - {at: client, tcp: x, reach: y}\n" + address, "a step has either run, tcp or reach"},
 		{"one value of many nodes", route + "  start:\n    - {at: each, run: x, capture: c}\n" + address, "a step at each node has more than one output"},
 		{"daemons of one name", route + "  start:\n    - {at: client, run: x, daemon: d}\n    - {at: service, run: x, daemon: d}\n" + address, `two daemons are named "d"`},
+		{"a daemon named as the lab's own", route + "  start:\n    - {at: client, run: x, daemon: load}\n" + address, `test/system.yaml:7:7: a daemon cannot be named "load"`},
+		{"a daemon named as a step", route + "  start:\n    - {at: each, run: x, daemon: step}\n" + address, `a daemon cannot be named "step"`},
+		{"a daemon named as the workload", route + "  start:\n    - {at: client, run: x, daemon: service}\n" + address, `a daemon cannot be named "service"`},
+		{"a daemon named as a replica", route + "  start:\n    - {at: client, run: x, daemon: service-c1-head}\n" + address, `a daemon cannot be named "service-c1-head"`},
+		{"output of a daemon", route + "  start:\n    - {at: client, run: x, daemon: d, capture: token}\n" + address, `the output of the daemon "d" goes to its log`},
+		{"daemon that probes", route + "  ready:\n    - {at: client, tcp: \"x:1\", daemon: d}\n" + address, `the daemon "d" has no command`},
+		{"daemon that reaches", route + "  ready:\n    - {at: client, reach: x, daemon: d}\n" + address, `the daemon "d" has no command`},
 	}
 	for _, c := range cases {
 		_, err := system.LoadPlugin(plugin(c.hosts), "test")

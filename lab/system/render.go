@@ -169,7 +169,7 @@ func (v Values) atRole(r Role, p Place) Values {
 // Path is the nodes that a request visits.
 func (p *Plugin) Path(v Values) []topology.Ref {
 	var path []topology.Ref
-	for _, role := range p.Hosts.Route {
+	for _, role := range p.how.Route {
 		if place, ok := v.Place(role); ok {
 			path = append(path, place.Node)
 		}
@@ -192,7 +192,7 @@ func (p *Plugin) Render(v Values) (files map[string]string, err error) {
 		captured[name] = value
 	}
 	v.Captured = captured
-	for _, ph := range p.Hosts.phases() {
+	for _, ph := range p.how.phases() {
 		for _, step := range ph.steps {
 			for _, place := range v.places(step.At) {
 				if _, err := p.expand(ph.name, step.text(), v.atRole(step.At, place)); err != nil {
@@ -211,14 +211,14 @@ func (p *Plugin) Render(v Values) (files map[string]string, err error) {
 // render renders the files.
 func (p *Plugin) render(v Values) (map[string]string, error) {
 	files := map[string]string{}
-	for _, name := range p.Hosts.Files {
+	for _, name := range p.how.Files {
 		text, err := p.file(name, v)
 		if err != nil {
 			return nil, err
 		}
 		files[name] = text
 	}
-	for _, name := range p.Hosts.NodeFiles {
+	for _, name := range p.how.NodeFiles {
 		for _, place := range v.Nodes {
 			text, err := p.file(name, v.at(place))
 			if err != nil {
@@ -239,7 +239,7 @@ func (p *Plugin) file(name string, v Values) (string, error) {
 }
 
 // Address that the client calls; empty of a system that gives inner addresses.
-func (p *Plugin) Address(v Values) (string, error) { return p.expand("address", p.Hosts.Address, v) }
+func (p *Plugin) Address(v Values) (string, error) { return p.expand("address", p.how.Address, v) }
 
 func (p *Plugin) expand(name, text string, v Values) (string, error) {
 	t, err := template.New(name).Option("missingkey=error").Parse(text)

@@ -146,7 +146,7 @@ func (p *part) begin(ctx context.Context, ended func() error) error {
 			return err
 		}
 	}
-	for _, ph := range p.Hosts.startPhases() {
+	for _, ph := range p.how.startPhases() {
 		for _, s := range ph.steps {
 			if err := p.step(ctx, s, ended); err != nil {
 				return fmt.Errorf("%s at %w", ph.name, err)
@@ -158,12 +158,12 @@ func (p *part) begin(ctx context.Context, ended func() error) error {
 
 // acts reports whether there is anything to do in a working directory.
 func (p *part) acts() bool {
-	return slices.ContainsFunc(p.Hosts.phases(), func(ph phase) bool { return len(ph.steps) > 0 })
+	return slices.ContainsFunc(p.how.phases(), func(ph phase) bool { return len(ph.steps) > 0 })
 }
 
 func (p *part) stop(ctx context.Context) (uses []host.Use, problems error) {
 	none := func() error { return nil }
-	for _, s := range p.Hosts.Stop {
+	for _, s := range p.how.Stop {
 		if err := p.step(ctx, s, none); err != nil {
 			problems = errors.Join(problems, fmt.Errorf("system %s: stop at %w", p.Name, err))
 		}

@@ -45,6 +45,20 @@ func Load(tree fs.FS, name string) (*Stack, error) {
 	return s, s.check()
 }
 
+// On has the stack run on a substrate, in place of hosts.
+func (s *Stack) On(substrate string) error {
+	if substrate != experiment.SubstrateKubernetes {
+		return nil
+	}
+	for _, p := range s.Plugins {
+		if p.Kubernetes == nil {
+			return s.wrong("run it on hosts, or say in its system.yaml, under kubernetes, how it runs there", "%s does not run on %s", p.Name, substrate)
+		}
+		p.how = *p.Kubernetes
+	}
+	return s.check()
+}
+
 // wrong is an error about the stack.
 func (s *Stack) wrong(hint, format string, args ...any) error {
 	return &StackError{s.Name, fmt.Sprintf(format, args...), hint}
@@ -55,10 +69,10 @@ func (s *Stack) wrong(hint, format string, args ...any) error {
 func (s *Stack) check() error {
 	for i, p := range s.Plugins {
 		switch last := i == len(s.Plugins)-1; {
-		case last && p.Hosts.Address == "":
+		case last && p.how.Address == "":
 			return s.wrong("put a system above it that has an address: "+s.Name+"+SYSTEM",
 				"%s gives nodes addresses, and none that a client calls", p.Name)
-		case !last && p.Hosts.Address != "":
+		case !last && p.how.Address != "":
 			return s.wrong("name it last", "nothing stands above %s: it has the address that the client calls", p.Name)
 		}
 		if i == 0 {
@@ -116,12 +130,12 @@ func (s *Stack) layers(v Values) ([]layer, error) {
 
 // inside are the values with the inner addresses that the plug-in gives to nodes.
 func (p *Plugin) inside(v Values) (Values, error) {
-	if p.Hosts.Inner == "" {
+	if p.how.Inner == "" {
 		return v, nil
 	}
 	inner, owner := map[topology.Ref]string{}, map[netip.Addr]topology.Ref{}
 	for _, place := range v.Nodes {
-		text, err := p.expand("inner", p.Hosts.Inner, v.at(place))
+		text, err := p.expand("inner", p.how.Inner, v.at(place))
 		if err != nil {
 			return v, err
 		}
@@ -222,8 +236,8 @@ func (p *Plugin) refuses(l experiment.Load) (wrong []error) {
 // Need is what the stack takes of the machine's cores, with so many nodes.
 func (s *Stack) Need(nodes int) (need experiment.Need) {
 	for _, p := range s.Plugins {
-		need.BusyLoops += p.Hosts.BusyLoops
-		for _, ph := range p.Hosts.startPhases() {
+		need.BusyLoops += p.how.BusyLoops
+		for _, ph := range p.how.startPhases() {
 			for _, step := range ph.steps {
 				switch {
 				case step.Daemon != "" && step.At == Each:
@@ -242,7 +256,7 @@ func (s *Stack) Need(nodes int) (need experiment.Need) {
 func (s *Stack) Digest() (string, error) {
 	sum := sha256.New()
 	for _, p := range s.Plugins {
-		for _, name := range slices.Concat([]string{manifest}, p.Hosts.Files, p.Hosts.NodeFiles) {
+		for _, name := range slices.Concat([]string{manifest}, p.how.Files, p.how.NodeFiles) {
 			data, err := fs.ReadFile(p.files, name)
 			if err != nil {
 				return "", fmt.Errorf("digest of system %s: %w", p.Name, err)

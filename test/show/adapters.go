@@ -44,7 +44,7 @@ func showAdapters(ctx context.Context, b *bench) (err error) {
 		}
 	}
 	o := run.Options{
-		Experiment: adaptersExperiment(repetitions, requests), Stacks: map[string]*system.Stack{"direct": stack}, Tools: tools,
+		Experiment: adaptersExperiment(repetitions, requests), Stacks: map[string]*system.Stack{"direct": stack}, Found: run.Found{Tools: tools},
 		Agent: b.agent, Backend: emulator.Auto, Dir: filepath.Join(scratch, "run"), Seed: 1,
 		LabName: fmt.Sprintf("show-%d", os.Getpid()), Progress: said{tell}, Now: time.Now,
 	}

@@ -1,0 +1,300 @@
+// Package cluster is the kubernetes substrate: it makes each cluster of a lab a
+// Kubernetes cluster. Its nodes are the lab's, each with a containerd, a kubelet
+// and a kube-proxy of its own; its first node also has the control plane. Nodes
+// call the API server, and pods one another, over the data network, whose links a
+// lab impairs; the lab itself calls it over mgmt. All processes are in the lab's
+// control groups and all files in its folder, so that the lab's end is theirs.
+// Start at Up.
+package cluster
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"skerry.dev/skerry/lab/host"
+	"skerry.dev/skerry/lab/topology"
+)
+
+// Options of the clusters of a lab.
+type Options struct {
+	// Programs are the paths of what a cluster is made of, by name: those of
+	// kube.Catalogue.
+	Programs map[string]string
+	// Agent is the path of the skerry-agent binary, of which images are made.
+	Agent string
+	Now   time.Time
+}
+
+// Cluster is one that is up.
+type Cluster struct {
+	Name    string
+	lab     *host.Lab
+	options Options
+	members []member
+	plane   plane
+	// images is the archive of those that every node has.
+	images string
+	config *rest.Config
+	client kubernetes.Interface
+}
+
+// kubeconfigFile is for whoever calls a cluster from the machine itself.
+const kubeconfigFile = "kubeconfig"
+
+// Kubeconfig is the path of the file by which kubectl and others on this machine
+// call a cluster of a lab.
+func Kubeconfig(lab *host.Lab, cluster string) string {
+	return filepath.Join(dirOf(lab, cluster), kubeconfigFile)
+}
+
+func dirOf(lab *host.Lab, cluster string) string {
+	return filepath.Join(lab.Dir(), "clusters", cluster)
+}
+
+// startTimeout bounds how long a cluster may take until its nodes are ready.
+const startTimeout = 2 * time.Minute
+
+// Up makes every cluster of a lab a Kubernetes cluster, in parallel, and returns
+// when all nodes are ready. After an error the lab is to be taken down.
+func Up(ctx context.Context, lab *host.Lab, o Options) ([]*Cluster, error) {
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	images := filepath.Join(lab.Dir(), "images.tar")
+	if err := writeImages(images, labImages(o)); err != nil {
+		return nil, err
+	}
+	clusters := make([]*Cluster, len(lab.Topology.Clusters))
+	starting, ctx := errgroup.WithContext(ctx)
+	for i, c := range lab.Topology.Clusters {
+		all := members(&lab.Topology, i)
+		clusters[i] = &Cluster{
+			Name: c.Name, lab: lab, options: o, members: all, images: images,
+			plane: plane{dir: dirOf(lab, c.Name), address: all[0].Data.Addr().String(), network: networkOf(i)},
+		}
+		starting.Go(func() error {
+			if err := clusters[i].start(ctx); err != nil {
+				return fmt.Errorf("cluster %s: %w", c.Name, err)
+			}
+			return nil
+		})
+	}
+	if err := starting.Wait(); err != nil {
+		return nil, err
+	}
+	return clusters, nil
+}
+
+// start takes a cluster up: the runtimes of its nodes while its control plane
+// starts, then what calls the API server.
+func (c *Cluster) start(ctx context.Context) error {
+	a, err := c.writeCredentials(c.options.Now)
+	if err != nil {
+		return err
+	}
+	for _, m := range c.members {
+		if err := c.writeFiles(a, m); err != nil {
+			return err
+		}
+	}
+	starting, both := errgroup.WithContext(ctx)
+	for _, m := range c.members {
+		starting.Go(func() error { return c.startRuntime(both, m) })
+	}
+	starting.Go(func() error { return c.startPlane(both, a) })
+	if err := starting.Wait(); err != nil {
+		return err
+	}
+	for _, m := range c.members {
+		if err := errors.Join(c.run(m, "kubelet", m.kubelet(c.dirOf(m))), c.run(m, "kube-proxy", m.proxy(c.dirOf(m)))); err != nil {
+			return err
+		}
+	}
+	return c.awaitNodes(ctx)
+}
+
+// startPlane starts the control plane; what calls the API server once that is
+// ready, or it would wait for its own patience afterwards.
+func (c *Cluster) startPlane(ctx context.Context, a authority) error {
+	head := c.members[0]
+	if err := c.startProgram(head, "etcd", append([]string{c.options.Programs["etcd"]}, c.plane.etcd()...)); err != nil {
+		return err
+	}
+	if err := c.run(head, "kube-apiserver", c.plane.apiServer()); err != nil {
+		return err
+	}
+	if err := c.connect(); err != nil {
+		return err
+	}
+	if err := c.awaitAPI(ctx); err != nil {
+		return err
+	}
+	if err := errors.Join(c.registerNodes(ctx), c.startDNS(ctx)); err != nil {
+		return err
+	}
+	return errors.Join(
+		c.run(head, "kube-controller-manager", c.plane.controllerManager()),
+		c.run(head, "kube-scheduler", c.plane.scheduler()),
+		c.startForward(a))
+}
+
+// startForward has the machine itself reach the API server, at a port of its
+// loopback, and writes the kubeconfig that says so.
+func (c *Cluster) startForward(a authority) (err error) {
+	listener, err := net.ListenTCP("tcp4", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)})
+	if err != nil {
+		return fmt.Errorf("reach the API server: %w", err)
+	}
+	file, err := listener.File()
+	if err != nil {
+		return errors.Join(err, listener.Close())
+	}
+	defer func() { err = errors.Join(err, file.Close(), listener.Close()) }()
+	head := c.members[0]
+	_, err = c.lab.Start(host.Command{
+		Node: head.Ref(), Name: "forward-" + c.Name, Files: []*os.File{file},
+		Args: []string{c.options.Agent, "forward", "--to", netip.AddrPortFrom(head.Mgmt.Addr(), apiPort).String()},
+	})
+	if err != nil {
+		return err
+	}
+	return c.writeKubeconfig(a, clients[0].subject, c.plane.file(kubeconfigFile), listener.Addr().String())
+}
+
+// startRuntime prepares a node and starts its containerd, with the lab's images.
+func (c *Cluster) startRuntime(ctx context.Context, m member) error {
+	dir := c.dirOf(m)
+	others := slices.DeleteFunc(slices.Clone(c.members), func(o member) bool { return o.Node == m.Node })
+	if err := c.lab.Within(m.Ref(), func() error { return m.prepare(dir, filepath.Dir(c.lab.Dir()), others) }); err != nil {
+		return err
+	}
+	if err := c.lab.Run(ctx, host.Command{Node: m.Ref(), Name: "nft-" + m.Host(), Args: []string{"nft", "-f", filepath.Join(dir, "masquerade.nft")}}); err != nil {
+		return fmt.Errorf("masquerade at node %s: %w", m, err)
+	}
+	if err := c.startProgram(m, "containerd", append([]string{c.options.Programs["containerd"]}, containerd(dir)...)); err != nil {
+		return err
+	}
+	return c.importImages(ctx, m)
+}
+
+// importImages hands the images to a containerd as soon as it answers.
+func (c *Cluster) importImages(ctx context.Context, m member) error {
+	for {
+		var said bytes.Buffer
+		err := c.lab.Run(ctx, host.Command{
+			Node: m.Ref(), Name: "ctr-" + m.Host(), Stdout: &said, Stderr: &said,
+			Args: []string{c.options.Programs["ctr"], "--namespace", "k8s.io", "images", "import", "--local", c.images},
+		})
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("import images at node %s: %w: %s", m, err, strings.TrimSpace(said.String()))
+		case <-time.After(pollPause):
+		}
+	}
+}
+
+// pollPause lies between two looks at what is starting.
+const pollPause = 20 * time.Millisecond
+
+func (c *Cluster) dirOf(m member) string { return filepath.Join(c.plane.dir, m.Name) }
+
+// settings are those that the nodes have in common.
+func (c *Cluster) settings() settings {
+	return settings{
+		ClusterDir: c.plane.dir, Pods: c.plane.pods.String(), DNS: c.plane.dns().String(),
+		Sysctls: podSysctls(c.lab.Topology.Congestion), Runc: c.options.Programs["runc"], Pause: pauseImage, CoreDNS: coreDNSImage,
+	}
+}
+
+// podSysctls have pods send and receive as nodes do; a congestion control is set
+// where the lab names one.
+func podSysctls(congestion string) map[string]string {
+	sysctls := host.TransportSysctls()
+	if congestion != "" {
+		sysctls["net/ipv4/tcp_congestion_control"] = congestion
+	}
+	return sysctls
+}
+
+// startDNS has CoreDNS run in the cluster.
+func (c *Cluster) startDNS(ctx context.Context) error {
+	manifest, err := c.settings().render("manifests/coredns.yaml")
+	if err != nil {
+		return err
+	}
+	return c.apply(ctx, manifest)
+}
+
+// writeFiles writes the configuration and the credentials of a node.
+func (c *Cluster) writeFiles(a authority, m member) error {
+	group, err := c.lab.Delegate("pods-" + m.Host())
+	if err != nil {
+		return err
+	}
+	s := c.settings()
+	s.Name, s.Dir, s.PodGroup, s.NodePods = m.Host(), c.dirOf(m), group, m.pods.String()
+	for _, plugin := range []string{"ptp", "loopback", "host-local", "portmap", "tuning"} {
+		s.PluginDirs = append(s.PluginDirs, filepath.Dir(c.options.Programs[plugin]))
+	}
+	if err := os.MkdirAll(filepath.Join(s.Dir, "cni"), 0o755); err != nil {
+		return err
+	}
+	for from, to := range map[string]string{
+		"files/containerd.toml": "containerd.toml", "files/kubelet.yaml": "kubelet.yaml", "files/kube-proxy.yaml": "kube-proxy.yaml",
+		"files/cni.json": "cni/10-pods.conflist", "files/masquerade.nft": "masquerade.nft",
+	} {
+		text, err := s.render(from)
+		if err != nil {
+			return err
+		}
+		if err := os.WriteFile(filepath.Join(s.Dir, to), text, 0o644); err != nil {
+			return err
+		}
+	}
+	if err := os.WriteFile(filepath.Join(s.Dir, "resolv.conf"), nil, 0o644); err != nil {
+		return err
+	}
+	return c.writeNode(a, m, s.Dir)
+}
+
+// run starts one of Kubernetes' own programs at a node.
+func (c *Cluster) run(m member, name string, args []string) error {
+	return c.startProgram(m, name, append([]string{c.options.Programs["kubernetes"]}, args...))
+}
+
+// startProgram starts a program that stays, with a log of its name beside its
+// files.
+func (c *Cluster) startProgram(m member, name string, args []string) error {
+	log, err := os.Create(c.logOf(m.Ref(), name))
+	if err != nil {
+		return err
+	}
+	defer func() { _ = log.Close() }()
+	_, err = c.lab.Start(host.Command{
+		Node: m.Ref(), Name: name + "-" + m.Host(), Args: args, Dir: c.plane.dir,
+		Env:    []string{"PATH=" + filepath.Dir(c.options.Programs["containerd-shim-runc-v2"]) + ":" + os.Getenv("PATH")},
+		Stdout: log, Stderr: log,
+	})
+	return err
+}
+
+// logOf a program at a node.
+func (c *Cluster) logOf(node topology.Ref, name string) string {
+	_, m := node.Split()
+	return filepath.Join(c.plane.dir, m, name+".log")
+}

@@ -1,0 +1,135 @@
+package cluster_test
+
+import (
+	"context"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"skerry.dev/skerry/internal/gobuild"
+	"skerry.dev/skerry/internal/programs"
+	"skerry.dev/skerry/kube"
+	"skerry.dev/skerry/lab/cluster"
+	"skerry.dev/skerry/lab/host"
+	"skerry.dev/skerry/lab/topology"
+)
+
+var agent string
+
+func TestMain(m *testing.M) {
+	os.Exit(programs.Main(m, func(dir string) { agent = filepath.Join(dir, "skerry-agent") }))
+}
+
+// built are the programs of clusters, without which there is nothing to test.
+func built(t *testing.T) map[string]string {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("needs root: a lab is made")
+	}
+	b, paths := gobuild.Builder{Catalogue: kube.Catalogue()}, map[string]string{}
+	for _, name := range kube.Catalogue().Names() {
+		path, here := b.Find(t.Context(), name)
+		if !here {
+			t.Skipf("%s is not built: 'skerry kube build' does", name)
+		}
+		paths[name] = path
+	}
+	return paths
+}
+
+// machine is what of it no node may have changed: sysctls, and what lies in /run and
+// among the control groups.
+func machine(t *testing.T) (all []string) {
+	t.Helper()
+	for _, name := range []string{"vm/overcommit_memory", "kernel/panic", "kernel/panic_on_oops", "net/ipv4/ip_forward"} {
+		text, err := os.ReadFile(filepath.Join("/proc/sys", name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, name+" "+strings.TrimSpace(string(text)))
+	}
+	for _, pattern := range []string{"/run/*", "/sys/fs/cgroup/skerry", "/sys/fs/cgroup/*/skerry"} {
+		found, err := filepath.Glob(pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, found...)
+	}
+	return all
+}
+
+// A cluster of two nodes serves a workload at one of them to a client at the other,
+// by its NodePort; afterwards the machine is as before.
+func TestClusterServes(t *testing.T) {
+	paths, before := built(t), machine(t)
+	topo := topology.Topology{Clusters: []topology.Cluster{{Name: "c1", Nodes: []string{"head", "worker"}}}}
+	lab, err := host.Up(t.Context(), topo, host.Options{Name: "cluster-test", Agent: agent, Backend: "auto", Bound: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := lab.Down(); err != nil {
+			t.Error(err)
+		}
+		if after := machine(t); !slices.Equal(after, before) {
+			t.Errorf("the machine has %v, and had %v", after, before)
+		}
+	}()
+	clusters, err := cluster.Up(t.Context(), lab, cluster.Options{Programs: paths, Agent: agent, Now: time.Now()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const port, nodePort = 8080, 30080
+	w := cluster.Workload{Name: "hello", Node: "c1/worker", Port: port, NodePort: nodePort, Args: []string{"serve", "hello-world", "--listen", "0.0.0.0:8080"}}
+	for range 2 { // also after it was taken away
+		if err := clusters[0].Deploy(t.Context(), w); err != nil {
+			t.Fatal(err)
+		}
+		if said := ask(t, lab, "c1/head", "10.1.0.2:30080"); said == "" {
+			t.Error("the workload says nothing")
+		}
+		if err := clusters[0].Remove(t.Context(), w.Name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if info, err := os.Stat(cluster.Kubeconfig(lab, "c1")); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("kubeconfig: %v, %v", info, err)
+	}
+}
+
+// ask requests a page from a node until there is an answer: rules follow a pod that
+// is ready by some time.
+func ask(t *testing.T, lab *host.Lab, from topology.Ref, address string) string {
+	t.Helper()
+	client := &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, address string) (net.Conn, error) {
+		return lab.Dial(ctx, from, address)
+	}}}
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	for {
+		request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		response, err := client.Do(request)
+		if err != nil {
+			if ctx.Err() != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(10 * time.Millisecond)
+			continue
+		}
+		body, err := io.ReadAll(response.Body)
+		_ = response.Body.Close()
+		if err != nil || response.StatusCode != http.StatusOK {
+			t.Fatalf("%s, %v", response.Status, err)
+		}
+		return string(body)
+	}
+}

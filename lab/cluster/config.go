@@ -1,0 +1,57 @@
+package cluster
+
+import (
+	"bytes"
+	"embed"
+	"encoding/json"
+	"fmt"
+	"text/template"
+)
+
+// files are the configurations of a node's programs, and manifests what a cluster
+// has from the start, as text/template over settings.
+//
+//go:embed files manifests
+var files embed.FS
+
+// settings are what differs between the nodes.
+type settings struct {
+	// Name of the node. Dir holds its files, ClusterDir those of its cluster.
+	Name, Dir, ClusterDir string
+	// PodGroup is the control group that its pods are below.
+	PodGroup string
+	// Pods of the cluster, NodePods of the node, as CIDRs; DNS is the address of the
+	// cluster's.
+	Pods, NodePods, DNS string
+	// Sysctls of pods, by their paths below /proc/sys.
+	Sysctls map[string]string
+	// PluginDirs hold the CNI plugins; Runc is the path of runc.
+	PluginDirs []string
+	Runc       string
+	// Pause is the image that holds a pod's namespaces, CoreDNS that of the cluster's
+	// DNS.
+	Pause, CoreDNS string
+}
+
+// render gives the text of one of files, such as "files/kubelet.yaml".
+func (s settings) render(name string) ([]byte, error) {
+	text, err := files.ReadFile(name)
+	if err != nil {
+		return nil, err
+	}
+	t, err := template.New(name).Funcs(template.FuncMap{"json": toJSON}).Parse(string(text))
+	if err != nil {
+		return nil, fmt.Errorf("configuration %s: %w", name, err)
+	}
+	var out bytes.Buffer
+	if err := t.Execute(&out, s); err != nil {
+		return nil, fmt.Errorf("configuration %s: %w", name, err)
+	}
+	return out.Bytes(), nil
+}
+
+// toJSON writes a value into a file of JSON.
+func toJSON(value any) (string, error) {
+	text, err := json.Marshal(value)
+	return string(text), err
+}

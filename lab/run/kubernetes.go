@@ -1,0 +1,91 @@
+package run
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"strconv"
+	"time"
+
+	"skerry.dev/skerry/lab/cluster"
+	"skerry.dev/skerry/lab/experiment"
+	"skerry.dev/skerry/lab/host"
+	"skerry.dev/skerry/lab/system"
+)
+
+const (
+	// nodePort at which the service's node takes requests for a workload's pods.
+	nodePort = 30080
+	// removeTimeout bounds how long a workload's pods may take to end.
+	removeTimeout = 30 * time.Second
+)
+
+// served is a workload that is up.
+type served interface {
+	// deaths are of what has ended by itself.
+	deaths() []Death
+	// stop ends it, and tells what it has used.
+	stop() ([]host.Use, error)
+}
+
+// onKubernetes says what the nodes of the run are.
+func (r *runner) onKubernetes() bool {
+	return r.Experiment.Substrate == experiment.SubstrateKubernetes
+}
+
+// servicePort is where the workload takes requests, at the service's node.
+func (r *runner) servicePort() int {
+	if r.onKubernetes() {
+		return nodePort
+	}
+	return workloadPort
+}
+
+// startClusters makes each cluster of the lab one of Kubernetes.
+func (r *runner) startClusters(ctx context.Context) error {
+	if !r.onKubernetes() {
+		return nil
+	}
+	clusters, err := cluster.Up(ctx, r.lab, cluster.Options{Programs: r.Kubernetes, Agent: r.Agent, Now: r.Now()})
+	if err != nil {
+		return err
+	}
+	r.clusters = map[string]*cluster.Cluster{}
+	for _, c := range clusters {
+		r.clusters[c.Name] = c
+	}
+	return nil
+}
+
+// deploy has a Deployment serve the workload, with fresh pods, behind a Service of
+// type NodePort.
+func (r *runner) deploy(ctx context.Context, a *attempt, v system.Values) (served, error) {
+	name, _ := v.Service.Node.Split()
+	d := deployed{cluster: r.clusters[name], name: serviceName}
+	err := d.cluster.Deploy(ctx, cluster.Workload{
+		Name: serviceName, Node: v.Service.Node, Port: workloadPort, NodePort: nodePort,
+		UDP:  a.Cell.Protocol == experiment.ProtocolUDP,
+		Args: []string{"serve", a.Cell.Workload, "--protocol", a.Cell.Speaks(), "--listen", net.JoinHostPort("0.0.0.0", strconv.Itoa(workloadPort))},
+	})
+	if err != nil {
+		return d, fmt.Errorf("workload at %s: %w", v.Service.Node, err)
+	}
+	return d, nil
+}
+
+// deployed is a workload in a cluster.
+type deployed struct {
+	cluster *cluster.Cluster
+	name    string
+}
+
+// deaths are none: Kubernetes starts what has ended again, and the load sees the
+// errors in between.
+func (deployed) deaths() []Death { return nil }
+
+// stop takes the workload away, also after an interrupt.
+func (d deployed) stop() ([]host.Use, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), removeTimeout)
+	defer cancel()
+	return nil, d.cluster.Remove(ctx, d.name)
+}
