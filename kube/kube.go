@@ -41,7 +41,7 @@ func Catalogue() *gobuild.Catalogue {
 		{Name: "containerd-shim-runc-v2", Pin: "containerd", Module: containerd, Folder: "cmd/containerd-shim-runc-v2", Stamps: []string{containerd + "/version.Version"}},
 		{Name: "ctr", Pin: "containerd", Module: containerd, Folder: "cmd/ctr", Stamps: []string{containerd + "/version.Version"}},
 		// Seccomp comes from a C library.
-		{Name: "runc", Pin: "runc", Module: "github.com/opencontainers/runc", Tags: "seccomp", Cgo: true},
+		{Name: "runc", Pin: "runc", Module: "github.com/opencontainers/runc", Tags: "seccomp,netgo,osusergo", Cgo: true},
 		{Name: "coredns", Pin: "coredns", Module: "github.com/coredns/coredns"},
 	}
 	for _, plugin := range []string{"main/loopback", "main/ptp", "ipam/host-local", "meta/portmap", "meta/tuning"} {

@@ -133,18 +133,6 @@ func (g Group) Child(name string) Group {
 	return Group{tree: g.tree, path: filepath.Join(g.path, name)}
 }
 
-// Path of the group below the root of each hierarchy, as runtimes take it.
-func (g Group) Path() string { return "/" + g.path }
-
-// delegated are the folders that Delegate may have made.
-func (g Group) delegated() []string {
-	dirs := g.dirs()
-	for _, root := range g.tree.others {
-		dirs = append(dirs, filepath.Join(root, g.path))
-	}
-	return dirs
-}
-
 func (g Group) dirs() []string {
 	dirs := []string{filepath.Join(g.tree.cpu, g.path)}
 	if g.tree.memory != g.tree.cpu {
@@ -187,59 +175,6 @@ func (g Group) passDown(controllers string) error {
 			return err
 		}
 		parent = filepath.Join(parent, name)
-	}
-	return nil
-}
-
-// Delegate makes the group for a program that makes groups of its own below it, as
-// a container runtime does: by every controller that there is. No process may be in
-// it itself.
-func (g Group) Delegate() error {
-	if g.tree.v2 {
-		if err := makeDir(g.dirs()[0]); err != nil {
-			return fmt.Errorf("delegate control group: %w", err)
-		}
-		text, err := os.ReadFile(filepath.Join(g.tree.memory, "cgroup.controllers"))
-		if err == nil {
-			err = g.passDown("+" + strings.Join(strings.Fields(string(text)), " +"))
-		}
-		if err != nil {
-			return fmt.Errorf("delegate control group: %w", err)
-		}
-		return nil
-	}
-	for _, dir := range g.delegated() {
-		if err := makeDir(dir); err != nil {
-			return fmt.Errorf("delegate control group: %w", err)
-		}
-	}
-	for _, root := range g.tree.others {
-		if err := g.inheritCPUs(root); err != nil {
-			return fmt.Errorf("delegate control group: %w", err)
-		}
-	}
-	return nil
-}
-
-// inheritCPUs gives each group of a v1 hierarchy the CPUs and memory nodes of the
-// one above, where it is one of cpuset: without, a group takes no process.
-func (g Group) inheritCPUs(root string) error {
-	for _, file := range []string{"cpuset.cpus", "cpuset.mems"} {
-		above := root
-		for _, name := range strings.Split(g.path, "/") {
-			dir := filepath.Join(above, name)
-			text, err := os.ReadFile(filepath.Join(above, file))
-			if errors.Is(err, fs.ErrNotExist) {
-				return nil // not the hierarchy of cpuset
-			}
-			if err == nil {
-				err = os.WriteFile(filepath.Join(dir, file), text, 0)
-			}
-			if err != nil {
-				return err
-			}
-			above = dir
-		}
 	}
 	return nil
 }
@@ -451,6 +386,32 @@ func (g Group) Usage() (Usage, error) {
 		}
 	}
 	return Usage{}, fmt.Errorf("read use of control group: %w", err)
+}
+
+// Resident is the memory that the group's processes hold and that no file backs, in
+// bytes: that which they would not give back.
+func (g Group) Resident() (int64, error) {
+	dirs, words := g.dirs(), []string{"total_rss ", "total_shmem "}
+	if g.tree.v2 {
+		words = []string{"anon ", "shmem "}
+	}
+	text, err := os.ReadFile(filepath.Join(dirs[len(dirs)-1], "memory.stat"))
+	if err != nil {
+		return 0, fmt.Errorf("read use of control group: %w", err)
+	}
+	var sum int64
+	for line := range strings.Lines(string(text)) {
+		for _, word := range words {
+			if value, ok := strings.CutPrefix(line, word); ok {
+				n, err := strconv.ParseInt(strings.TrimSpace(value), 10, 64)
+				if err != nil {
+					return 0, fmt.Errorf("read use of control group: %w", err)
+				}
+				sum += n
+			}
+		}
+	}
+	return sum, nil
 }
 
 func (g Group) cpuTime() (time.Duration, error) {

@@ -185,3 +185,9 @@ func TestDelegate(t *testing.T) {
 		t.Error("it is still there")
 	}
 }
+
+func TestWanted(t *testing.T) {
+	if got := wanted("cpuset cpu io memory hugetlb pids rdma misc\n"); got != "+cpuset +cpu +memory +hugetlb +pids" {
+		t.Errorf("got %s", got)
+	}
+}

@@ -57,7 +57,7 @@ func (r recipe) path() string { return filepath.Join(r.dir(), r.Name) }
 // place is what both are called by what goes into the program, but for the
 // toolchain.
 func (r recipe) place() string {
-	parts := slices.Concat([]string{r.importPath(), string(r.mod), string(r.sum), string(r.source)}, r.flags())
+	parts := slices.Concat([]string{runtime.GOARCH, r.importPath(), string(r.mod), string(r.sum), string(r.source)}, r.flags())
 	return filepath.Join(r.cache, fmt.Sprintf("%s-%s-%s", r.Name, r.version, digits(parts...)))
 }
 
@@ -77,6 +77,9 @@ func (r recipe) flags() []string {
 		all = append(all, "-tags="+r.Tags)
 	}
 	link := "-s -w"
+	if r.Cgo { // it runs where other libraries are, too
+		link += " -linkmode external -extldflags -static"
+	}
 	for _, variable := range r.Stamps {
 		link += " -X " + variable + "=" + r.version
 	}
@@ -88,7 +91,8 @@ func (r *recipe) findGo(ctx context.Context) (err error) {
 	if r.goCommand, err = exec.LookPath("go"); err != nil {
 		return fmt.Errorf("build %s: %w", r.Name, ErrNoGo)
 	}
-	cmd := r.command(ctx, "env", "GOVERSION", "GOARCH", "GOAMD64", "GOARM64", "GOEXPERIMENT", "CGO_ENABLED")
+	cmd := r.command(ctx, "env", "GOVERSION", "GOARCH", "GOAMD64", "GOARM64", "GOEXPERIMENT", "GOFIPS140",
+		"CGO_ENABLED", "CC", "CGO_CFLAGS", "CGO_CPPFLAGS", "CGO_LDFLAGS")
 	cmd.Dir = os.TempDir() // not where a go.mod may ask for another toolchain
 	var said bytes.Buffer
 	cmd.Stderr = &said

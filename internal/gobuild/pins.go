@@ -37,7 +37,7 @@ type Program struct {
 	Tags string
 	// Stamps are variables that get the version, as IMPORTPATH.NAME.
 	Stamps []string
-	// Cgo has it linked with this machine's C libraries.
+	// Cgo has this machine's C libraries linked into it.
 	Cgo bool
 }
 

@@ -49,14 +49,19 @@ func (c *commands) up() *cobra.Command {
 			return err
 		}
 		began := c.now()
-		lab, err := host.Up(cmd.Context(), s.Topology, host.Options{Name: name, Agent: path, Backend: backend})
-		if err == nil && programs != nil {
-			if _, err = cluster.Up(cmd.Context(), lab, cluster.Options{Programs: programs, Agent: path, Now: began}); err != nil {
-				err = errors.Join(err, lab.Down())
-			}
-		}
+		// Until all of it is up the lab ends with this process.
+		lab, err := host.Up(cmd.Context(), s.Topology, host.Options{Name: name, Agent: path, Backend: backend, Bound: true})
 		if err != nil {
 			return err
+		}
+		if programs != nil {
+			_, err = cluster.Up(cmd.Context(), lab, cluster.Options{Programs: programs, Agent: path, Now: began})
+		}
+		if err == nil {
+			err = lab.Release()
+		}
+		if err != nil {
+			return errors.Join(err, lab.Down())
 		}
 		first := s.Topology.Nodes()[0]
 		cmd.Printf("lab %s is up: %d nodes in %s\n", lab.Name, len(lab.Nodes), c.now().Sub(began).Round(time.Millisecond))

@@ -49,6 +49,9 @@ type member struct {
 	pods netip.Prefix
 }
 
+// podGroup is the control group of the lab that the node's pods are below.
+func (m member) podGroup() string { return "pods-" + m.Host() }
+
 // members of cluster i, from 0, in their order: the first has the control plane.
 func members(t *topology.Topology, cluster int) []member {
 	var all []member

@@ -2,7 +2,7 @@
 // Kubernetes cluster. Its nodes are the lab's, each with a containerd, a kubelet
 // and a kube-proxy of its own; its first node also has the control plane. Nodes
 // call the API server, and pods one another, over the data network, whose links a
-// lab impairs; the lab itself calls it over mgmt. All processes are in the lab's
+// lab impairs; the lab itself calls it from within its node. All processes are in the lab's
 // control groups and all files in its folder, so that the lab's end is theirs.
 // Start at Up.
 package cluster
@@ -18,6 +18,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -25,7 +26,6 @@ import (
 	"k8s.io/client-go/rest"
 
 	"skerry.dev/skerry/lab/host"
-	"skerry.dev/skerry/lab/topology"
 )
 
 // Options of the clusters of a lab.
@@ -35,7 +35,10 @@ type Options struct {
 	Programs map[string]string
 	// Agent is the path of the skerry-agent binary, of which images are made.
 	Agent string
-	Now   time.Time
+	// Keep are further folders that nodes need as they are on the machine: they have
+	// a /var/lib, /var/log and /run of their own.
+	Keep []string
+	Now  time.Time
 }
 
 // Cluster is one that is up.
@@ -45,10 +48,14 @@ type Cluster struct {
 	options Options
 	members []member
 	plane   plane
-	// images is the archive of those that every node has.
-	images string
-	config *rest.Config
-	client kubernetes.Interface
+	// images are the archives of those that every node has, and of those that the
+	// first has besides.
+	images, more string
+	config       *rest.Config
+	client       kubernetes.Interface
+	// programs that are to stay, in the order in which they were started.
+	mu       sync.Mutex
+	programs []started
 }
 
 // kubeconfigFile is for whoever calls a cluster from the machine itself.
@@ -68,12 +75,12 @@ func dirOf(lab *host.Lab, cluster string) string {
 const startTimeout = 2 * time.Minute
 
 // Up makes every cluster of a lab a Kubernetes cluster, in parallel, and returns
-// when all nodes are ready. After an error the lab is to be taken down.
+// when all nodes and pods are ready. After an error the lab is to be taken down.
 func Up(ctx context.Context, lab *host.Lab, o Options) ([]*Cluster, error) {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
-	images := filepath.Join(lab.Dir(), "images.tar")
-	if err := writeImages(images, labImages(o)); err != nil {
+	images, more := filepath.Join(lab.Dir(), "images.tar"), filepath.Join(lab.Dir(), "more.tar")
+	if err := errors.Join(writeImages(images, nodeImages(o)), writeImages(more, headImages(o))); err != nil {
 		return nil, err
 	}
 	clusters := make([]*Cluster, len(lab.Topology.Clusters))
@@ -81,7 +88,7 @@ func Up(ctx context.Context, lab *host.Lab, o Options) ([]*Cluster, error) {
 	for i, c := range lab.Topology.Clusters {
 		all := members(&lab.Topology, i)
 		clusters[i] = &Cluster{
-			Name: c.Name, lab: lab, options: o, members: all, images: images,
+			Name: c.Name, lab: lab, options: o, members: all, images: images, more: more,
 			plane: plane{dir: dirOf(lab, c.Name), address: all[0].Data.Addr().String(), network: networkOf(i)},
 		}
 		starting.Go(func() error {
@@ -122,7 +129,10 @@ func (c *Cluster) start(ctx context.Context) error {
 			return err
 		}
 	}
-	return c.awaitNodes(ctx)
+	if err := c.awaitNodes(ctx); err != nil {
+		return err
+	}
+	return c.awaitPods(ctx)
 }
 
 // startPlane starts the control plane; what calls the API server once that is
@@ -163,11 +173,8 @@ func (c *Cluster) startForward(a authority) (err error) {
 	}
 	defer func() { err = errors.Join(err, file.Close(), listener.Close()) }()
 	head := c.members[0]
-	_, err = c.lab.Start(host.Command{
-		Node: head.Ref(), Name: "forward-" + c.Name, Files: []*os.File{file},
-		Args: []string{c.options.Agent, "forward", "--to", netip.AddrPortFrom(head.Mgmt.Addr(), apiPort).String()},
-	})
-	if err != nil {
+	to := netip.AddrPortFrom(head.Mgmt.Addr(), apiPort).String()
+	if err := c.startProgram(head, "forward", []string{c.options.Agent, "forward", "--to", to}, file); err != nil {
 		return err
 	}
 	return c.writeKubeconfig(a, clients[0].subject, c.plane.file(kubeconfigFile), listener.Addr().String())
@@ -177,28 +184,49 @@ func (c *Cluster) startForward(a authority) (err error) {
 func (c *Cluster) startRuntime(ctx context.Context, m member) error {
 	dir := c.dirOf(m)
 	others := slices.DeleteFunc(slices.Clone(c.members), func(o member) bool { return o.Node == m.Node })
-	if err := c.lab.Within(m.Ref(), func() error { return m.prepare(dir, filepath.Dir(c.lab.Dir()), others) }); err != nil {
+	if err := c.lab.Within(m.Ref(), func() error { return m.prepare(dir, c.kept(), others) }); err != nil {
 		return err
 	}
-	if err := c.lab.Run(ctx, host.Command{Node: m.Ref(), Name: "nft-" + m.Host(), Args: []string{"nft", "-f", filepath.Join(dir, "masquerade.nft")}}); err != nil {
-		return fmt.Errorf("masquerade at node %s: %w", m, err)
+	var said bytes.Buffer
+	err := c.lab.Run(ctx, host.Command{
+		Node: m.Ref(), Name: "nft-" + m.Host(), Args: []string{"nft", "-f", filepath.Join(dir, "masquerade.nft")}, Stdout: &said, Stderr: &said,
+	})
+	if err != nil {
+		return fmt.Errorf("masquerade at node %s: %w: %s", m, err, strings.TrimSpace(said.String()))
 	}
 	if err := c.startProgram(m, "containerd", append([]string{c.options.Programs["containerd"]}, containerd(dir)...)); err != nil {
 		return err
 	}
-	return c.importImages(ctx, m)
+	if err := c.importImages(ctx, m, c.images); err != nil || m.Node != c.members[0].Node {
+		return err
+	}
+	return c.importImages(ctx, m, c.more)
 }
 
-// importImages hands the images to a containerd as soon as it answers.
-func (c *Cluster) importImages(ctx context.Context, m member) error {
+// kept are the folders that nodes see as the machine does, wherever they lie: those
+// of all labs, of programs, and what the caller names.
+func (c *Cluster) kept() []string {
+	all := append([]string{filepath.Dir(c.lab.Dir()), filepath.Dir(c.options.Agent)}, c.options.Keep...)
+	for _, path := range c.options.Programs {
+		all = append(all, filepath.Dir(path))
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// importImages hands an archive of images to a containerd as soon as it answers.
+func (c *Cluster) importImages(ctx context.Context, m member, archive string) error {
 	for {
 		var said bytes.Buffer
 		err := c.lab.Run(ctx, host.Command{
 			Node: m.Ref(), Name: "ctr-" + m.Host(), Stdout: &said, Stderr: &said,
-			Args: []string{c.options.Programs["ctr"], "--namespace", "k8s.io", "images", "import", "--local", c.images},
+			Args: []string{c.options.Programs["ctr"], "--address", "/run/containerd/containerd.sock", "--namespace", "k8s.io", "images", "import", "--local", archive},
 		})
 		if err == nil {
 			return nil
+		}
+		if ended := c.Ended(); ended != nil {
+			return ended
 		}
 		select {
 		case <-ctx.Done():
@@ -216,19 +244,9 @@ func (c *Cluster) dirOf(m member) string { return filepath.Join(c.plane.dir, m.N
 // settings are those that the nodes have in common.
 func (c *Cluster) settings() settings {
 	return settings{
-		ClusterDir: c.plane.dir, Pods: c.plane.pods.String(), DNS: c.plane.dns().String(),
-		Sysctls: podSysctls(c.lab.Topology.Congestion), Runc: c.options.Programs["runc"], Pause: pauseImage, CoreDNS: coreDNSImage,
+		Head: c.members[0].Host(), ClusterDir: c.plane.dir, Pods: c.plane.pods.String(), DNS: c.plane.dns().String(),
+		Sysctls: host.TransportSysctls(), Runc: c.options.Programs["runc"], Pause: pauseImage, CoreDNS: coreDNSImage,
 	}
-}
-
-// podSysctls have pods send and receive as nodes do; a congestion control is set
-// where the lab names one.
-func podSysctls(congestion string) map[string]string {
-	sysctls := host.TransportSysctls()
-	if congestion != "" {
-		sysctls["net/ipv4/tcp_congestion_control"] = congestion
-	}
-	return sysctls
 }
 
 // startDNS has CoreDNS run in the cluster.
@@ -242,7 +260,7 @@ func (c *Cluster) startDNS(ctx context.Context) error {
 
 // writeFiles writes the configuration and the credentials of a node.
 func (c *Cluster) writeFiles(a authority, m member) error {
-	group, err := c.lab.Delegate("pods-" + m.Host())
+	group, err := c.lab.Delegate(m.podGroup())
 	if err != nil {
 		return err
 	}
@@ -270,31 +288,4 @@ func (c *Cluster) writeFiles(a authority, m member) error {
 		return err
 	}
 	return c.writeNode(a, m, s.Dir)
-}
-
-// run starts one of Kubernetes' own programs at a node.
-func (c *Cluster) run(m member, name string, args []string) error {
-	return c.startProgram(m, name, append([]string{c.options.Programs["kubernetes"]}, args...))
-}
-
-// startProgram starts a program that stays, with a log of its name beside its
-// files.
-func (c *Cluster) startProgram(m member, name string, args []string) error {
-	log, err := os.Create(c.logOf(m.Ref(), name))
-	if err != nil {
-		return err
-	}
-	defer func() { _ = log.Close() }()
-	_, err = c.lab.Start(host.Command{
-		Node: m.Ref(), Name: name + "-" + m.Host(), Args: args, Dir: c.plane.dir,
-		Env:    []string{"PATH=" + filepath.Dir(c.options.Programs["containerd-shim-runc-v2"]) + ":" + os.Getenv("PATH")},
-		Stdout: log, Stderr: log,
-	})
-	return err
-}
-
-// logOf a program at a node.
-func (c *Cluster) logOf(node topology.Ref, name string) string {
-	_, m := node.Split()
-	return filepath.Join(c.plane.dir, m, name+".log")
 }

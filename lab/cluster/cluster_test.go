@@ -6,8 +6,10 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -47,14 +49,14 @@ func built(t *testing.T) map[string]string {
 // among the control groups.
 func machine(t *testing.T) (all []string) {
 	t.Helper()
-	for _, name := range []string{"vm/overcommit_memory", "kernel/panic", "kernel/panic_on_oops", "net/ipv4/ip_forward"} {
+	for _, name := range []string{"vm/overcommit_memory", "kernel/panic", "kernel/panic_on_oops", "vm/panic_on_oom", "kernel/keys/root_maxkeys", "net/ipv4/ip_forward"} {
 		text, err := os.ReadFile(filepath.Join("/proc/sys", name))
 		if err != nil {
 			t.Fatal(err)
 		}
 		all = append(all, name+" "+strings.TrimSpace(string(text)))
 	}
-	for _, pattern := range []string{"/run/*", "/sys/fs/cgroup/skerry", "/sys/fs/cgroup/*/skerry"} {
+	for _, pattern := range []string{"/run/*", "/usr/libexec/*", "/sys/fs/cgroup/skerry", "/sys/fs/cgroup/*/skerry"} {
 		found, err := filepath.Glob(pattern)
 		if err != nil {
 			t.Fatal(err)
@@ -94,12 +96,54 @@ func TestClusterServes(t *testing.T) {
 		if said := ask(t, lab, "c1/head", "10.1.0.2:30080"); said == "" {
 			t.Error("the workload says nothing")
 		}
+		pods, err := clusters[0].Pods(t.Context(), w.Name)
+		if err != nil || len(pods) != 1 || pods[0].Node != w.Node || pods[0].Use.CPU <= 0 || pods[0].Ended != "" {
+			t.Fatalf("its pods are %+v, %v", pods, err)
+		}
+		wantCubic(t, pods[0].Pid)
 		if err := clusters[0].Remove(t.Context(), w.Name); err != nil {
 			t.Fatal(err)
 		}
 	}
 	if info, err := os.Stat(cluster.Kubeconfig(lab, "c1")); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("kubeconfig: %v, %v", info, err)
+	}
+}
+
+// wantCubic wants a pod to send as nodes do, whatever the machine does.
+func wantCubic(t *testing.T, pid int) {
+	t.Helper()
+	out, err := exec.Command("nsenter", "--net=/proc/"+strconv.Itoa(pid)+"/ns/net", "ip", "-4", "route", "show", "default").CombinedOutput()
+	if err != nil || !strings.Contains(string(out), "congctl cubic") {
+		t.Errorf("the pod's default route is %s, %v", out, err)
+	}
+}
+
+// A program that ends while its cluster starts is told at once, with its last words.
+func TestProgramThatEnds(t *testing.T) {
+	paths := built(t)
+	broken := filepath.Join(t.TempDir(), "etcd")
+	if err := os.WriteFile(broken, []byte("#!/bin/sh\necho no space left >&2\nexit 3\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	paths["etcd"] = broken
+	topo := topology.Topology{Clusters: []topology.Cluster{{Name: "c1", Nodes: []string{"head"}}}}
+	lab, err := host.Up(t.Context(), topo, host.Options{Name: "cluster-broken", Agent: agent, Backend: "auto", Bound: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := lab.Down(); err != nil {
+			t.Error(err)
+		}
+	}()
+	began := time.Now()
+	_, err = cluster.Up(t.Context(), lab, cluster.Options{Programs: paths, Agent: agent, Now: began})
+	if want := "cluster c1: etcd-c1-head has ended (exit status 3): no space left"; err == nil || err.Error() != want {
+		t.Errorf("got %v, want %s", err, want)
+	}
+	if took := time.Since(began); took > 30*time.Second {
+		t.Errorf("it was told after %s", took)
 	}
 }
 

@@ -68,6 +68,8 @@ func (p plane) controllerManager() []string {
 		"--use-service-account-credentials=true",
 		"--service-account-private-key-file=" + p.file("service-accounts.key"),
 		"--root-ca-file=" + p.file("ca.crt"),
+		// By default it makes a folder in /usr/libexec.
+		"--flex-volume-plugin-dir=/var/lib/kubelet/plugins",
 		"--kube-api-qps=1000", "--kube-api-burst=2000",
 		"--node-monitor-grace-period=5s", "--node-monitor-period=1s",
 	}

@@ -16,8 +16,9 @@ var files embed.FS
 
 // settings are what differs between the nodes.
 type settings struct {
-	// Name of the node. Dir holds its files, ClusterDir those of its cluster.
-	Name, Dir, ClusterDir string
+	// Name of the node, and of the one with the control plane. Dir holds its files,
+	// ClusterDir those of its cluster.
+	Name, Head, Dir, ClusterDir string
 	// PodGroup is the control group that its pods are below.
 	PodGroup string
 	// Pods of the cluster, NodePods of the node, as CIDRs; DNS is the address of the

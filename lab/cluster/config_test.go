@@ -14,7 +14,7 @@ import (
 )
 
 var example = settings{
-	Name: "c1-head", Dir: "/lab/c1/head", ClusterDir: "/lab/c1", PodGroup: "/skerry/lab/pods-c1-head",
+	Name: "c1-head", Head: "c1-head", Dir: "/lab/c1/head", ClusterDir: "/lab/c1", PodGroup: "/skerry/lab/pods-c1-head",
 	Pods: "10.101.0.0/16", NodePods: "10.101.1.0/24", DNS: "10.201.0.10",
 	PluginDirs: []string{"/p/ptp", "/p/host-local"}, Runc: "/p/runc/runc", Pause: pauseImage, CoreDNS: coreDNSImage,
 }

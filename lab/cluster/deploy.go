@@ -1,9 +1,15 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+	"time"
 
 	apps "k8s.io/api/apps/v1"
 	core "k8s.io/api/core/v1"
@@ -11,6 +17,7 @@ import (
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
+	"skerry.dev/skerry/internal/cgroup"
 	"skerry.dev/skerry/lab/topology"
 )
 
@@ -37,8 +44,14 @@ func (w Workload) protocol() core.Protocol {
 
 const namespace = "default"
 
-// Deploy makes a workload and returns when its pod is ready.
+// deployTimeout bounds how long a workload may take until its pod is ready.
+const deployTimeout = time.Minute
+
+// Deploy makes a workload and returns when its pod is ready, and sends by the
+// congestion control of the lab.
 func (c *Cluster) Deploy(ctx context.Context, w Workload) error {
+	ctx, cancel := context.WithTimeout(ctx, deployTimeout)
+	defer cancel()
 	labels := map[string]string{"app": w.Name}
 	m, err := c.memberAt(w.Node)
 	if err != nil {
@@ -65,16 +78,15 @@ func (c *Cluster) Deploy(ctx context.Context, w Workload) error {
 	if _, err := c.client.CoreV1().Services(namespace).Create(ctx, service, meta.CreateOptions{}); err != nil {
 		return fmt.Errorf("deploy %s: %w", w.Name, err)
 	}
-	return c.await(ctx, "workload "+w.Name, func(ctx context.Context) error {
-		now, err := c.client.AppsV1().Deployments(namespace).Get(ctx, w.Name, meta.GetOptions{})
-		if err != nil {
-			return err
-		}
-		if now.Status.ReadyReplicas < 1 {
-			return errNotReady
-		}
-		return nil
-	})
+	err = c.await(ctx, "workload "+w.Name, func(ctx context.Context) error { return c.podsReady(ctx, namespace, "app="+w.Name) })
+	if err != nil {
+		return err
+	}
+	pods, err := c.Pods(ctx, w.Name)
+	for _, p := range pods {
+		err = errors.Join(err, congest(p.Pid, c.lab.Topology.CongestionControl()))
+	}
+	return err
 }
 
 // pod of the workload.
@@ -95,6 +107,62 @@ func (w Workload) pod(m member) core.PodSpec {
 		TerminationGracePeriodSeconds: new(int64(1)),
 		EnableServiceLinks:            new(false),
 	}
+}
+
+// Pod is a pod of a workload.
+type Pod struct {
+	Node topology.Ref
+	// IP of the pod, and a process in its namespaces; PIDs are the machine's.
+	IP  string
+	Pid int
+	// Use since it began.
+	Use cgroup.Usage
+	// Ended says how its container did last, or the pod; empty for one that goes on as
+	// it began.
+	Ended string
+}
+
+// Pods of a workload, with what became of them.
+func (c *Cluster) Pods(ctx context.Context, name string) ([]Pod, error) {
+	list, err := c.client.CoreV1().Pods(namespace).List(ctx, meta.ListOptions{LabelSelector: "app=" + name})
+	if err != nil {
+		return nil, fmt.Errorf("look at %s: %w", name, err)
+	}
+	var all []Pod
+	for _, p := range list.Items {
+		i := slices.IndexFunc(c.members, func(m member) bool { return m.Host() == p.Spec.NodeName })
+		if i < 0 {
+			continue // it has no node yet
+		}
+		pod := Pod{Node: c.members[i].Ref(), IP: p.Status.PodIP}
+		pids, use, err := c.lab.Delegated(path.Join(c.members[i].podGroup(), groupOf(p)))
+		if err != nil && !errors.Is(err, fs.ErrNotExist) { // it has ended
+			return nil, fmt.Errorf("look at %s: %w", name, err)
+		}
+		if pod.Use = use; len(pids) > 0 {
+			pod.Pid = pids[0]
+		}
+		for _, s := range p.Status.ContainerStatuses {
+			if t := cmp.Or(s.State.Terminated, s.LastTerminationState.Terminated); t != nil {
+				pod.Ended = fmt.Sprintf("%s, exit status %d", t.Reason, t.ExitCode)
+			}
+		}
+		if p.Status.Phase == core.PodFailed {
+			pod.Ended = strings.TrimSpace(p.Status.Reason + " " + p.Status.Message)
+		}
+		all = append(all, pod)
+	}
+	return all, nil
+}
+
+// groupOf a pod is its control group below that of all pods of its node, as a kubelet
+// with the driver cgroupfs names it.
+func groupOf(p core.Pod) string {
+	class := ""
+	if p.Status.QOSClass != core.PodQOSGuaranteed {
+		class = strings.ToLower(string(p.Status.QOSClass))
+	}
+	return path.Join("kubepods", class, "pod"+string(p.UID))
 }
 
 // Remove takes a workload away and returns when it and its pods are gone.

@@ -31,13 +31,18 @@ type imageOf struct {
 	entrypoint         []string
 }
 
-// labImages are those that every node has.
-func labImages(o Options) []imageOf {
+// nodeImages are those that every node has.
+func nodeImages(o Options) []imageOf {
 	return []imageOf{
 		{AgentImage, o.Agent, []string{"/skerry-agent"}},
 		{pauseImage, o.Agent, []string{"/skerry-agent", "hold"}},
-		{coreDNSImage, o.Programs["coredns"], []string{"/coredns"}},
 	}
+}
+
+// headImages are those that a cluster's first node has besides: images are in memory,
+// as all that nodes have of their own.
+func headImages(o Options) []imageOf {
+	return []imageOf{{coreDNSImage, o.Programs["coredns"], []string{"/coredns"}}}
 }
 
 // writeImages writes images as one archive, as docker save does, which containerd

@@ -20,7 +20,7 @@ func TestWriteImages(t *testing.T) {
 		}
 	}
 	archive := filepath.Join(dir, "images.tar")
-	if err := writeImages(archive, labImages(o)); err != nil {
+	if err := writeImages(archive, append(nodeImages(o), headImages(o)...)); err != nil {
 		t.Fatal(err)
 	}
 	for reference, want := range map[string][]string{
@@ -42,7 +42,7 @@ func TestWriteImages(t *testing.T) {
 			t.Errorf("%s runs %v of %d layers", reference, config.Config.Entrypoint, len(config.RootFS.DiffIDs))
 		}
 	}
-	if err := writeImages(archive, labImages(Options{Agent: filepath.Join(dir, "gone")})); err == nil {
+	if err := writeImages(archive, nodeImages(Options{Agent: filepath.Join(dir, "gone")})); err == nil {
 		t.Error("an image of nothing")
 	}
 }

@@ -6,9 +6,12 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netns"
 	"golang.org/x/sys/unix"
 
 	"skerry.dev/skerry/lab/host"
@@ -20,16 +23,19 @@ var private = []string{"/var/lib", "/var/log", "/run"}
 // pinned are sysctls of the whole machine that a kubelet wants to set: a node has
 // files in their place that hold what it wants.
 var pinned = map[string]string{
-	"vm/overcommit_memory": "1",
-	"kernel/panic":         "10",
-	"kernel/panic_on_oops": "1",
+	"vm/overcommit_memory":      "1",
+	"vm/panic_on_oom":           "0",
+	"kernel/panic":              "10",
+	"kernel/panic_on_oops":      "1",
+	"kernel/keys/root_maxkeys":  "1000000",
+	"kernel/keys/root_maxbytes": "25000000",
 }
 
 // prepare makes a node a place that a kubelet can live in. The calling thread is
-// in the node's namespaces.
-func (m member) prepare(dir, labs string, others []member) error {
+// in the node's namespaces; kept are folders, in order, that stay as they are.
+func (m member) prepare(dir string, kept []string, others []member) error {
 	for _, folder := range private {
-		if err := mountOwn(folder, labs); err != nil {
+		if err := mountOwn(folder, kept); err != nil {
 			return fmt.Errorf("prepare node %s: mount %s: %w", m, folder, err)
 		}
 	}
@@ -51,15 +57,20 @@ func (m member) prepare(dir, labs string, others []member) error {
 }
 
 // mountOwn puts an empty folder over one, but for what is kept in it.
-func mountOwn(folder, kept string) error {
-	keeps := strings.HasPrefix(kept, folder+"/")
-	tree := -1
-	if keeps {
-		var err error
-		if tree, err = unix.OpenTree(unix.AT_FDCWD, kept, unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC); err != nil {
-			return fmt.Errorf("keep %s: %w", kept, err)
+func mountOwn(folder string, kept []string) error {
+	kept = slices.DeleteFunc(slices.Clone(kept), func(k string) bool { return !strings.HasPrefix(k, folder+"/") })
+	var trees []int
+	defer func() {
+		for _, tree := range trees {
+			_ = unix.Close(tree)
 		}
-		defer func() { _ = unix.Close(tree) }()
+	}()
+	for _, k := range kept {
+		tree, err := unix.OpenTree(unix.AT_FDCWD, k, unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC)
+		if err != nil {
+			return fmt.Errorf("keep %s: %w", k, err)
+		}
+		trees = append(trees, tree)
 	}
 	if err := unix.Mount("tmpfs", folder, "tmpfs", unix.MS_NOSUID, "mode=755"); err != nil {
 		return err
@@ -68,22 +79,28 @@ func mountOwn(folder, kept string) error {
 	if err := unix.Mount("", folder, "", unix.MS_SHARED, ""); err != nil {
 		return err
 	}
-	if !keeps {
-		return nil
+	for i, k := range kept {
+		if err := os.MkdirAll(k, 0o755); err != nil {
+			return err
+		}
+		if err := unix.MoveMount(trees[i], "", unix.AT_FDCWD, k, unix.MOVE_MOUNT_F_EMPTY_PATH); err != nil {
+			return fmt.Errorf("keep %s: %w", k, err)
+		}
 	}
-	if err := os.MkdirAll(kept, 0o755); err != nil {
-		return err
-	}
-	return unix.MoveMount(tree, "", unix.AT_FDCWD, kept, unix.MOVE_MOUNT_F_EMPTY_PATH)
+	return nil
 }
 
 // pin puts a file that holds a value over a sysctl.
 func pin(name, value, file string) error {
+	sysctl := filepath.Join("/proc/sys", name)
+	if _, err := os.Stat(sysctl); errors.Is(err, os.ErrNotExist) {
+		return nil // a kernel without it
+	}
 	err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o755), os.WriteFile(file, []byte(value+"\n"), 0o644))
 	if err != nil {
 		return err
 	}
-	if err := unix.Mount(file, filepath.Join("/proc/sys", name), "", unix.MS_BIND, ""); err != nil {
+	if err := unix.Mount(file, sysctl, "", unix.MS_BIND, ""); err != nil {
 		return fmt.Errorf("pin sysctl %s: %w", name, err)
 	}
 	return nil
@@ -99,4 +116,34 @@ func (m member) reach(other member) error {
 		LinkIndex: link.Attrs().Index, Gw: other.Data.Addr().AsSlice(),
 		Dst: &net.IPNet{IP: other.pods.Addr().AsSlice(), Mask: net.CIDRMask(other.pods.Bits(), 32)},
 	})
+}
+
+// congest has what a process's network namespace sends go by a congestion control,
+// as a node's data does: by its default route, since a namespace may not choose
+// every one that the kernel has by sysctl.
+func congest(pid int, control string) error {
+	f, err := os.Open(filepath.Join("/proc", strconv.Itoa(pid), "ns/net"))
+	if err != nil {
+		return fmt.Errorf("congestion control of a pod: %w", err)
+	}
+	defer func() { _ = f.Close() }()
+	handle, err := netlink.NewHandleAt(netns.NsHandle(int(f.Fd())), unix.NETLINK_ROUTE)
+	if err != nil {
+		return fmt.Errorf("congestion control of a pod: %w", err)
+	}
+	defer handle.Close()
+	routes, err := handle.RouteListFiltered(netlink.FAMILY_V4, &netlink.Route{Table: unix.RT_TABLE_MAIN}, netlink.RT_FILTER_TABLE)
+	if err != nil {
+		return fmt.Errorf("congestion control of a pod: %w", err)
+	}
+	for _, r := range routes {
+		if r.Gw == nil {
+			continue // to its gateway alone
+		}
+		r.Congctl = control
+		if err := handle.RouteReplace(&r); err != nil {
+			return fmt.Errorf("congestion control %s of a pod: %w", control, err)
+		}
+	}
+	return nil
 }

@@ -124,6 +124,12 @@ func Up(ctx context.Context, t topology.Topology, o Options) (*Lab, error) {
 	return l, err
 }
 
+// Release has a lab that is bound to this process outlast it.
+func (l *Lab) Release() error {
+	l.Bound = false
+	return errors.Join(l.save(), l.unlock())
+}
+
 // create claims the name and makes what Clean needs to find the lab by.
 func create(t topology.Topology, o Options) (*Lab, error) {
 	if !labName.MatchString(o.Name) {

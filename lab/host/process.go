@@ -168,3 +168,22 @@ func (l *Lab) Delegate(name string) (string, error) {
 	group := l.group.Child(name)
 	return group.Path(), group.Delegate()
 }
+
+// Delegated tells the processes of a control group that was delegated, or of one
+// below it, and what they have consumed.
+func (l *Lab) Delegated(group string) (pids []int, use cgroup.Usage, err error) {
+	g := l.group.Child(group)
+	if pids, err = g.Processes(); err == nil {
+		use, err = g.Usage()
+	}
+	return pids, use, err
+}
+
+// Usage is what all of the lab has consumed since it was made, and the memory that
+// it holds now, in bytes.
+func (l *Lab) Usage() (use cgroup.Usage, resident int64, err error) {
+	if use, err = l.group.Usage(); err == nil {
+		resident, err = l.group.Resident()
+	}
+	return use, resident, err
+}

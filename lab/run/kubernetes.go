@@ -2,6 +2,7 @@ package run
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"strconv"
@@ -23,7 +24,7 @@ const (
 // served is a workload that is up.
 type served interface {
 	// deaths are of what has ended by itself.
-	deaths() []Death
+	deaths(ctx context.Context) ([]Death, error)
 	// stop ends it, and tells what it has used.
 	stop() ([]host.Use, error)
 }
@@ -46,13 +47,23 @@ func (r *runner) startClusters(ctx context.Context) error {
 	if !r.onKubernetes() {
 		return nil
 	}
-	clusters, err := cluster.Up(ctx, r.lab, cluster.Options{Programs: r.Kubernetes, Agent: r.Agent, Now: r.Now()})
+	clusters, err := cluster.Up(ctx, r.lab, cluster.Options{Programs: r.Kubernetes, Agent: r.Agent, Keep: []string{r.store.dir}, Now: r.Now()})
 	if err != nil {
 		return err
 	}
 	r.clusters = map[string]*cluster.Cluster{}
 	for _, c := range clusters {
 		r.clusters[c.Name] = c
+	}
+	return nil
+}
+
+// clustersEnded tells of a program of a cluster that did not stay.
+func (r *runner) clustersEnded() error {
+	for name, c := range r.clusters {
+		if err := c.Ended(); err != nil {
+			return fmt.Errorf("cluster %s: %w", name, err)
+		}
 	}
 	return nil
 }
@@ -79,13 +90,24 @@ type deployed struct {
 	name    string
 }
 
-// deaths are none: Kubernetes starts what has ended again, and the load sees the
-// errors in between.
-func (deployed) deaths() []Death { return nil }
+// deaths are the ends of containers, which Kubernetes has started again.
+func (d deployed) deaths(ctx context.Context) (deaths []Death, err error) {
+	pods, err := d.cluster.Pods(ctx, d.name)
+	for _, p := range pods {
+		if p.Ended != "" {
+			deaths = append(deaths, Death{Name: d.name, Node: p.Node, How: p.Ended})
+		}
+	}
+	return deaths, err
+}
 
 // stop takes the workload away, also after an interrupt.
-func (d deployed) stop() ([]host.Use, error) {
+func (d deployed) stop() (uses []host.Use, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), removeTimeout)
 	defer cancel()
-	return nil, d.cluster.Remove(ctx, d.name)
+	pods, err := d.cluster.Pods(ctx, d.name)
+	for _, p := range pods {
+		uses = append(uses, host.Use{Name: d.name, Node: p.Node, Usage: p.Use})
+	}
+	return uses, errors.Join(err, d.cluster.Remove(ctx, d.name))
 }

@@ -151,7 +151,9 @@ func (r *runner) through(ctx context.Context, a *attempt) (uses []host.Use, err 
 	if uses, err = r.measure(ctx, a, running); err != nil {
 		return nil, err
 	}
-	a.result.Deaths = serving.deaths()
+	if a.result.Deaths, err = serving.deaths(ctx); err != nil {
+		return nil, err
+	}
 	for _, d := range a.result.Deaths {
 		r.Progress.Note(fmt.Sprintf("%s, repetition %d: %s", a.Cell, a.Repetition, d))
 	}
@@ -185,7 +187,7 @@ func (r *runner) measure(ctx context.Context, a *attempt, running *system.Runnin
 	if ended := running.Ended(); ended != nil {
 		return nil, fmt.Errorf("system %s: %w", a.Cell.System, ended)
 	}
-	return []host.Use{use}, nil
+	return []host.Use{use}, r.clustersEnded()
 }
 
 // inLab is the lab as the steps of a system see it.

@@ -188,7 +188,7 @@ func (d Death) String() string {
 }
 
 // deaths are of those that have ended by themselves.
-func (all servers) deaths() (deaths []Death) {
+func (all servers) deaths(context.Context) (deaths []Death, _ error) {
 	for _, s := range all {
 		select {
 		case <-s.Done():
@@ -200,7 +200,7 @@ func (all servers) deaths() (deaths []Death) {
 		default:
 		}
 	}
-	return deaths
+	return deaths, nil
 }
 
 // stop ends them all and tells what they have used.

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -41,6 +42,15 @@ type bench struct {
 type session struct {
 	*host.Lab
 	agent, dir string
+	asking     asking
+}
+
+// asking is who asks, and whom.
+type asking struct {
+	node topology.Ref
+	// within begins each command line: it enters a pod, or nothing.
+	within     []string
+	host, port string
 }
 
 // open takes a lab up; close it by its Close.
@@ -59,7 +69,7 @@ func (b *bench) open(ctx context.Context, congestion string) (*session, error) {
 	if err != nil {
 		return nil, errors.Join(err, lab.Down())
 	}
-	return &session{Lab: lab, agent: b.agent, dir: dir}, nil
+	return &session{lab, b.agent, dir, asking{node: client, host: serviceHost, port: servicePort}}, nil
 }
 
 // Close takes the lab down.
@@ -72,10 +82,10 @@ func (s *session) both(ctx context.Context, i impair.Impairment, unit impair.Uni
 	}, 1)
 }
 
-// output runs a program in the client's node and returns what it prints.
+// output runs a program where the client is and returns what it prints.
 func (s *session) output(ctx context.Context, args ...string) (string, error) {
 	var out, problems bytes.Buffer
-	err := s.Run(ctx, host.Command{Node: client, Name: "client", Args: args, Stdout: &out, Stderr: &problems})
+	err := s.Run(ctx, host.Command{Node: s.asking.node, Name: "client", Args: append(slices.Clone(s.asking.within), args...), Stdout: &out, Stderr: &problems})
 	if err != nil {
 		return "", fmt.Errorf("%s: %w: %s%s", strings.Join(args, " "), err, problems.String(), lastPart(out.String()))
 	}
@@ -117,7 +127,7 @@ func (s *session) serve(ctx context.Context, port string, args ...string) (*host
 // Several threads start evenly over ramp.
 func (s *session) request(ctx context.Context, connection string, n, threads int, ramp time.Duration) ([]float64, error) {
 	spec, err := json.Marshal(load.Spec{
-		Target: serviceHost + ":" + servicePort, Workload: "hello-world", Iterations: n / threads, Warmup: 1,
+		Target: s.asking.host + ":" + s.asking.port, Workload: "hello-world", Iterations: n / threads, Warmup: 1,
 		Threads: threads, Ramp: quantity.Duration(ramp), Connection: connection,
 	})
 	if err != nil {
@@ -152,7 +162,7 @@ const pace = 2500 * time.Microsecond
 
 // pings returns round-trip times in ns.
 func (s *session) pings(ctx context.Context, n int) ([]float64, error) {
-	out, err := s.output(ctx, "ping", "-c", strconv.Itoa(n), "-i", fmt.Sprint(pace.Seconds()), serviceHost)
+	out, err := s.output(ctx, "ping", "-c", strconv.Itoa(n), "-i", fmt.Sprint(pace.Seconds()), s.asking.host)
 	if err != nil {
 		return nil, err
 	}
@@ -174,7 +184,7 @@ func (s *session) curl(ctx context.Context, connection string, n int) ([]float64
 	if connection == load.New {
 		args = append(args, "-H", "Connection: close")
 	}
-	url := "http://" + serviceHost + ":" + servicePort + "/"
+	url := "http://" + s.asking.host + ":" + s.asking.port + "/"
 	for i := range n + 1 {
 		if i > 0 {
 			args = append(args, "-o", "/dev/null")

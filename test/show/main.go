@@ -21,18 +21,19 @@ import (
 
 // areas are what can be shown.
 var areas = map[string]func(context.Context, *bench) error{
-	"links":    showLinks,
-	"trace":    showTrace,
-	"truth":    showTruth,
-	"lab":      showLab,
-	"alike":    showAlike,
-	"planted":  showPlanted,
-	"report":   showReport,
-	"load":     showLoad,
-	"proof":    showProof,
-	"adapters": showAdapters,
-	"netem":    showNetem,
-	"ten":      showTen,
+	"links":      showLinks,
+	"trace":      showTrace,
+	"truth":      showTruth,
+	"lab":        showLab,
+	"alike":      showAlike,
+	"planted":    showPlanted,
+	"report":     showReport,
+	"load":       showLoad,
+	"proof":      showProof,
+	"adapters":   showAdapters,
+	"netem":      showNetem,
+	"ten":        showTen,
+	"kubernetes": showKubernetes,
 }
 
 func main() {

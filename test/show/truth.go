@@ -44,34 +44,42 @@ func (b *bench) agreement(ctx context.Context, s *session) error {
 	if err != nil {
 		return err
 	}
-	const rounds = 5
-	const bound = float64(150 * time.Microsecond)
 	for _, rtt := range []time.Duration{2500 * time.Microsecond, 10 * time.Millisecond, 20 * time.Millisecond, 100 * time.Millisecond} {
 		if err := s.both(ctx, delay(rtt/2), impair.UnitPacket); err != nil {
 			return err
 		}
-		got, err := s.inTurns(ctx, rtt, rounds)
-		if err != nil {
+		if err := b.toolsAgree(ctx, s, rtt, fmt.Sprintf("RTT %s", rtt), truthCommand); err != nil {
 			return err
-		}
-		for _, pair := range []struct {
-			name string
-			a, b []float64
-		}{
-			{"ping against samples at the pace of ping", got.paced, got.ping},
-			{"curl against samples on a kept connection", got.kept, got.curlKept},
-			{"curl against samples on new connections", got.fresh, got.curlFresh},
-		} {
-			e := difference(pair.a, pair.b)
-			b.print(line{
-				what: fmt.Sprintf("RTT %s: %s, n=%d and %d", rtt, pair.name, len(pair.a), len(pair.b)),
-				seen: "difference of medians " + e.micro(), bound: "within 150 us",
-				pass: math.Abs(e.value) <= bound, command: truthCommand,
-			})
 		}
 	}
 	_, err = server.Stop(0)
 	return err
+}
+
+// toolsAgree compares ping and curl with the lab's samples over one round trip, where.
+func (b *bench) toolsAgree(ctx context.Context, s *session, rtt time.Duration, where, command string) error {
+	const rounds = 5
+	const bound = float64(150 * time.Microsecond)
+	got, err := s.inTurns(ctx, rtt, rounds)
+	if err != nil {
+		return err
+	}
+	for _, pair := range []struct {
+		name string
+		a, b []float64
+	}{
+		{"ping against samples at the pace of ping", got.paced, got.ping},
+		{"curl against samples on a kept connection", got.kept, got.curlKept},
+		{"curl against samples on new connections", got.fresh, got.curlFresh},
+	} {
+		e := difference(pair.a, pair.b)
+		b.print(line{
+			what: fmt.Sprintf("%s: %s, n=%d and %d", where, pair.name, len(pair.a), len(pair.b)),
+			seen: "difference of medians " + e.micro(), bound: "within 150 us",
+			pass: math.Abs(e.value) <= bound, command: command,
+		})
+	}
+	return nil
 }
 
 // views are response times of the same service as three programs see them, ns.

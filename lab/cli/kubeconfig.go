@@ -1,0 +1,67 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"skerry.dev/skerry/internal/nearest"
+	"skerry.dev/skerry/lab/cluster"
+	"skerry.dev/skerry/lab/host"
+)
+
+// kubeconfig prints what other programs call a cluster of a lab by.
+func (c *commands) kubeconfig() *cobra.Command {
+	var out string
+	cmd := &cobra.Command{
+		Use: "kubeconfig LAB [CLUSTER]", Short: "Print the kubeconfig of a lab's cluster, for kubectl and others on this machine",
+		Long: `Kubeconfig prints how a client of Kubernetes on this machine calls a cluster of a
+lab: at a port of loopback, which leads to the API server by the lab's own network.
+Without CLUSTER it is the first. What it prints has the key of the cluster's
+administrator: --out writes it to a file that is the user's alone.`,
+		Example: "  skerry kubeconfig demo c1 --out c1.yaml\n  kubectl --kubeconfig c1.yaml get pods -A",
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) < 1 || len(args) > 2 {
+				return wantsArgs(cmd, len(args))
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			lab, err := host.Open(args[0])
+			if err != nil {
+				return err
+			}
+			var names []string
+			for _, c := range lab.Topology.Clusters {
+				names = append(names, c.Name)
+			}
+			name := append(args, names[0])[1]
+			text, err := os.ReadFile(cluster.Kubeconfig(lab, name))
+			if errors.Is(err, fs.ErrNotExist) {
+				return usageError{fmt.Errorf("lab %s has no Kubernetes cluster %q", lab.Name, name), kubeconfigHint(lab, name, names)}
+			}
+			if err != nil {
+				return err
+			}
+			if out != "" {
+				return writeWhole(out, func(w io.Writer) error { _, err := w.Write(text); return err })
+			}
+			_, err = cmd.OutOrStdout().Write(text)
+			return err
+		},
+	}
+	cmd.Flags().StringVarP(&out, "out", "o", "", "file to write it to, in place of stdout")
+	return cmd
+}
+
+// kubeconfigHint says which clusters there are, or that the lab is not of that kind.
+func kubeconfigHint(lab *host.Lab, name string, names []string) string {
+	if _, err := os.Stat(cluster.Kubeconfig(lab, names[0])); err != nil {
+		return "its nodes are hosts: 'skerry up' of a file with substrate: kubernetes makes clusters"
+	}
+	return nearest.Hint(name, names)
+}

@@ -1,0 +1,85 @@
+package cluster
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"skerry.dev/skerry/lab/host"
+)
+
+// started is a program that is to stay as long as the lab.
+type started struct {
+	*host.Process
+	log string
+}
+
+// quickToNotice has clients of the API server leave a connection on which nothing
+// comes back for four seconds: TCP would try again ever more rarely, and so go on long
+// after a link has healed.
+var quickToNotice = []string{"HTTP2_READ_IDLE_TIMEOUT_SECONDS=2", "HTTP2_PING_TIMEOUT_SECONDS=2"}
+
+// lean has Go collect its garbage earlier: clusters of a lab are small and several.
+var lean = []string{"GOGC=60"}
+
+// noProxy keeps the way by which the user fetches modules from being taken for the
+// way to an API server.
+var noProxy = []string{"NO_PROXY=*", "no_proxy=*"}
+
+// run starts one of Kubernetes' own programs at a node.
+func (c *Cluster) run(m member, name string, args []string) error {
+	return c.startProgram(m, name, append([]string{c.options.Programs["kubernetes"]}, args...))
+}
+
+// startProgram starts a program that stays, with a log of its name beside its
+// node's files.
+func (c *Cluster) startProgram(m member, name string, args []string, inherited ...*os.File) error {
+	log, err := os.Create(filepath.Join(c.dirOf(m), name+".log"))
+	if err != nil {
+		return err
+	}
+	defer func() { _ = log.Close() }()
+	path := filepath.Dir(c.options.Programs["containerd-shim-runc-v2"]) + ":" + os.Getenv("PATH")
+	p, err := c.lab.Start(host.Command{
+		Node: m.Ref(), Name: name + "-" + m.Host(), Args: args, Dir: c.plane.dir, Files: inherited,
+		Env: slices.Concat(quickToNotice, lean, noProxy, []string{"PATH=" + path}), Stdout: log, Stderr: log,
+	})
+	if err != nil {
+		return err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.programs = append(c.programs, started{p, log.Name()})
+	return nil
+}
+
+// errQuietly is how a program ends that gives no reason.
+var errQuietly = errors.New("exit status 0")
+
+// Ended tells of a program of the cluster that did not stay; nil while all are there.
+func (c *Cluster) Ended() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, p := range c.programs {
+		select {
+		case <-p.Done():
+			return fmt.Errorf("%s has ended (%w): %s", p.Name, cmp.Or(p.Err(), errQuietly), lastLine(p.log))
+		default:
+		}
+	}
+	return nil
+}
+
+// lastLine of a log, which tells why its program ended.
+func lastLine(path string) string {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return err.Error()
+	}
+	lines := strings.Split(strings.TrimSpace(string(text)), "\n")
+	return strings.TrimSpace(lines[len(lines)-1])
+}

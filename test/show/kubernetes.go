@@ -1,0 +1,199 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"skerry.dev/skerry/internal/gobuild"
+	"skerry.dev/skerry/kube"
+	"skerry.dev/skerry/lab/cluster"
+	"skerry.dev/skerry/lab/host"
+	"skerry.dev/skerry/lab/measure"
+)
+
+const kubernetesCommand = "make show AREA=kubernetes"
+
+// showKubernetes measures clusters of a lab whose programs are built: how long two
+// of two nodes take to come and go, what they use when nothing is asked of them, and
+// how soon a node that is cut off is known to be.
+func showKubernetes(ctx context.Context, b *bench) error {
+	programs, err := kubePrograms(ctx)
+	if err != nil {
+		return err
+	}
+	if err := b.cycles(ctx, programs); err != nil {
+		return err
+	}
+	s, clusters, err := b.clusters(ctx, programs)
+	if err != nil {
+		return err
+	}
+	err = b.idle(ctx, s)
+	if err == nil {
+		err = b.truthInPods(ctx, s, clusters)
+	}
+	if err == nil {
+		err = b.cutOff(ctx, s, clusters[0])
+	}
+	if err := errors.Join(err, s.Close()); err != nil {
+		return err
+	}
+	return b.churn(ctx)
+}
+
+// kubePrograms are those of kube's catalogue, built where they are not.
+func kubePrograms(ctx context.Context) (map[string]string, error) {
+	b, paths := gobuild.Builder{Catalogue: kube.Catalogue()}, map[string]string{}
+	for _, name := range kube.Catalogue().Names() {
+		path, err := b.Path(ctx, name)
+		if err != nil {
+			return nil, err
+		}
+		paths[name] = path
+	}
+	return paths, nil
+}
+
+// clusters takes a lab up whose two clusters are of Kubernetes.
+func (b *bench) clusters(ctx context.Context, programs map[string]string) (*session, []*cluster.Cluster, error) {
+	s, err := b.open(ctx, "")
+	if err != nil {
+		return nil, nil, err
+	}
+	all, err := cluster.Up(ctx, s.Lab, cluster.Options{Programs: programs, Agent: b.agent, Now: time.Now()})
+	if err != nil {
+		return nil, nil, errors.Join(err, s.Close())
+	}
+	return s, all, nil
+}
+
+// cycles takes clusters up and down.
+func (b *bench) cycles(ctx context.Context, programs map[string]string) error {
+	const rounds = 10
+	var up, down []float64
+	for range rounds {
+		began := time.Now()
+		s, _, err := b.clusters(ctx, programs)
+		if err != nil {
+			return err
+		}
+		up = append(up, float64(time.Since(began)))
+		began = time.Now()
+		if err := s.Close(); err != nil {
+			return err
+		}
+		down = append(down, float64(time.Since(began)))
+	}
+	for _, c := range []struct {
+		name  string
+		times []float64
+		bound time.Duration
+	}{{"from nothing to all pods ready", up, 12 * time.Second}, {"down", down, 4 * time.Second}} {
+		sorted := measure.Sort(c.times)
+		b.print(line{
+			what:  fmt.Sprintf("two Kubernetes clusters of two nodes %s, n=%d", c.name, rounds),
+			seen:  fmt.Sprintf("median %.2f s, from %.2f to %.2f s", sorted.Median()/1e9, sorted.Min()/1e9, sorted.Max()/1e9),
+			bound: "median <= " + c.bound.String(), pass: sorted.Median() <= float64(c.bound), command: kubernetesCommand,
+		})
+	}
+	return nil
+}
+
+// idle measures what clusters use of which nothing is asked.
+func (b *bench) idle(ctx context.Context, s *session) error {
+	const settle, span, cpuMost, memoryMost = 20 * time.Second, 30 * time.Second, 0.15, 1.2e9
+	if err := pause(ctx, settle); err != nil {
+		return err
+	}
+	before, _, err := s.Usage()
+	if err != nil {
+		return err
+	}
+	if err := pause(ctx, span); err != nil {
+		return err
+	}
+	after, resident, err := s.Usage()
+	if err != nil {
+		return err
+	}
+	share := (after.CPU - before.CPU).Seconds() / span.Seconds()
+	b.print(line{
+		what:  "two Kubernetes clusters of two nodes, idle for " + span.String(),
+		seen:  fmt.Sprintf("%.1f %% of a core, %.0f MB held", 100*share, float64(resident)/1e6),
+		bound: fmt.Sprintf("<= %.0f %% of a core, <= %.1f GB", 100*cpuMost, memoryMost/1e9),
+		pass:  share <= cpuMost && float64(resident) <= memoryMost, command: kubernetesCommand,
+	})
+	return nil
+}
+
+// cutOff cuts the link of a node that serves, and heals it.
+func (b *bench) cutOff(ctx context.Context, s *session, c *cluster.Cluster) error {
+	const node, notReadyMost, readyMost = service, 8 * time.Second, 4 * time.Second
+	w := cluster.Workload{Name: "cut", Node: node, Port: 8080, NodePort: 30080, Args: []string{"serve", "hello-world", "--listen", "0.0.0.0:8080"}}
+	if err := c.Deploy(ctx, w); err != nil {
+		return err
+	}
+	fault, err := s.Inject(ctx, host.CutLink(host.Link{From: "c1/head", To: node}, host.Link{From: node, To: "c1/head"}))
+	if err != nil {
+		return err
+	}
+	gone, err := until(ctx, func() (bool, error) {
+		n, err := c.Endpoints(ctx, w.Name)
+		return err == nil && n == 0 && c.Ready(ctx, node) != nil, err
+	})
+	if err != nil {
+		return err
+	}
+	if err := s.Undo(ctx, fault.ID); err != nil {
+		return err
+	}
+	back, err := until(ctx, func() (bool, error) { return c.Ready(ctx, node) == nil, nil })
+	if err != nil {
+		return err
+	}
+	served, err := until(ctx, func() (bool, error) {
+		n, err := c.Endpoints(ctx, w.Name)
+		return n == 1, err
+	})
+	if err != nil {
+		return err
+	}
+	b.print(line{
+		what:  "a node whose data link is cut: not ready, its endpoints withdrawn",
+		seen:  fmt.Sprintf("after %.1f s", gone.Seconds()),
+		bound: "<= " + notReadyMost.String(), pass: gone <= notReadyMost, command: kubernetesCommand,
+	})
+	b.print(line{
+		what:  "the link heals: the node ready",
+		seen:  fmt.Sprintf("after %.1f s, its endpoints after %.1f s", back.Seconds(), (back + served).Seconds()),
+		bound: "<= " + readyMost.String(), pass: back <= readyMost, command: kubernetesCommand,
+	})
+	return nil
+}
+
+// until looks until something has come about, and tells how long that took.
+func until(ctx context.Context, look func() (bool, error)) (time.Duration, error) {
+	const longest, every = time.Minute, 20 * time.Millisecond
+	began := time.Now()
+	for time.Since(began) < longest {
+		done, err := look()
+		if err != nil || done {
+			return time.Since(began), err
+		}
+		if err := pause(ctx, every); err != nil {
+			return 0, err
+		}
+	}
+	return longest, nil
+}
+
+func pause(ctx context.Context, d time.Duration) error {
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-time.After(d):
+		return nil
+	}
+}

@@ -1,0 +1,64 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"skerry.dev/skerry/lab/cluster"
+	"skerry.dev/skerry/lab/host"
+	"skerry.dev/skerry/lab/impair"
+)
+
+// truthInPods compares ping and curl with the lab's samples, all of them inside a
+// pod: across a link between two nodes, and across the WAN to a NodePort.
+func (b *bench) truthInPods(ctx context.Context, s *session, clusters []*cluster.Cluster) error {
+	const rtt, port, nodePort = 10 * time.Millisecond, 8080, 30080
+	serve := []string{"serve", "hello-world", "--listen", "0.0.0.0:" + servicePort}
+	server := cluster.Workload{Name: "server", Node: service, Port: port, NodePort: nodePort, Args: serve}
+	if err := clusters[0].Deploy(ctx, server); err != nil {
+		return err
+	}
+	pods, err := clusters[0].Pods(ctx, server.Name)
+	if err != nil || len(pods) != 1 {
+		return errors.Join(err, fmt.Errorf("the server has %d pods", len(pods)))
+	}
+	node, err := s.Topology.Node(service)
+	if err != nil {
+		return err
+	}
+	for _, c := range []struct {
+		where      string
+		cluster    *cluster.Cluster
+		from       host.Link
+		host, port string
+	}{
+		{"pod to pod across a node's link", clusters[0], host.Link{From: "c1/head", To: service}, pods[0].IP, servicePort},
+		{"pod to NodePort across the WAN", clusters[1], host.Link{From: "c2/worker", To: service}, node.Data.Addr().String(), strconv.Itoa(nodePort)},
+	} {
+		asker := cluster.Workload{Name: "asker", Node: c.from.From, Port: port, NodePort: nodePort + 1, Args: serve}
+		if err := c.cluster.Deploy(ctx, asker); err != nil {
+			return err
+		}
+		from, err := c.cluster.Pods(ctx, asker.Name)
+		if err != nil || len(from) != 1 {
+			return errors.Join(err, fmt.Errorf("the asker has %d pods", len(from)))
+		}
+		s.asking = asking{node: asker.Node, within: []string{"nsenter", fmt.Sprintf("--net=/proc/%d/ns/net", from[0].Pid)}, host: c.host, port: c.port}
+		there, back := c.from, host.Link{From: c.from.To, To: c.from.From}
+		there.Does, back.Does = delay(rtt/2), delay(rtt/2)
+		there.Unit, back.Unit = impair.UnitPacket, impair.UnitPacket
+		if err := s.SetLinks(ctx, []host.Link{there, back}, 1); err != nil {
+			return err
+		}
+		if err := b.toolsAgree(ctx, s, rtt, fmt.Sprintf("%s, RTT %s", c.where, rtt), kubernetesCommand); err != nil {
+			return err
+		}
+	}
+	if err := s.SetLinks(ctx, nil, 1); err != nil {
+		return err
+	}
+	return clusters[0].Remove(ctx, server.Name)
+}
