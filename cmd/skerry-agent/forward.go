@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -51,11 +52,11 @@ func forward(ctx context.Context, listener net.Listener, to string) error {
 		switch {
 		case ctx.Err() != nil:
 			return nil
-		case errors.Is(err, net.ErrClosed):
-			return fmt.Errorf("forward: %w", err)
-		case err != nil: // no descriptor is left, for now
-			time.Sleep(acceptPause)
+		case errors.Is(err, syscall.EMFILE), errors.Is(err, syscall.ENFILE), errors.Is(err, syscall.ECONNABORTED):
+			time.Sleep(acceptPause) // until a connection ends
 			continue
+		case err != nil:
+			return fmt.Errorf("forward: %w", err)
 		}
 		go handOn(ctx, conn, to)
 	}

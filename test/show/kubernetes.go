@@ -72,30 +72,22 @@ func (b *bench) clusters(ctx context.Context, programs map[string]string) (*sess
 // cycles takes clusters up and down.
 func (b *bench) cycles(ctx context.Context, programs map[string]string) error {
 	const rounds = 10
-	var up, down []float64
-	for range rounds {
-		began := time.Now()
+	up, down, err := upAndDown(rounds, func() (*session, error) {
 		s, _, err := b.clusters(ctx, programs)
-		if err != nil {
-			return err
-		}
-		up = append(up, float64(time.Since(began)))
-		began = time.Now()
-		if err := s.Close(); err != nil {
-			return err
-		}
-		down = append(down, float64(time.Since(began)))
+		return s, err
+	})
+	if err != nil {
+		return err
 	}
 	for _, c := range []struct {
-		name  string
-		times []float64
-		bound time.Duration
+		name   string
+		sorted measure.Sorted
+		bound  time.Duration
 	}{{"from nothing to all pods ready", up, 12 * time.Second}, {"down", down, 4 * time.Second}} {
-		sorted := measure.Sort(c.times)
 		b.print(line{
 			what:  fmt.Sprintf("two Kubernetes clusters of two nodes %s, n=%d", c.name, rounds),
-			seen:  fmt.Sprintf("median %.2f s, from %.2f to %.2f s", sorted.Median()/1e9, sorted.Min()/1e9, sorted.Max()/1e9),
-			bound: "median <= " + c.bound.String(), pass: sorted.Median() <= float64(c.bound), command: kubernetesCommand,
+			seen:  fmt.Sprintf("median %.2f s, from %.2f to %.2f s", c.sorted.Median()/1e9, c.sorted.Min()/1e9, c.sorted.Max()/1e9),
+			bound: "median <= " + c.bound.String(), pass: c.sorted.Median() <= float64(c.bound), command: kubernetesCommand,
 		})
 	}
 	return nil
