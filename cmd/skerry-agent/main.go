@@ -55,6 +55,7 @@ func root() *cobra.Command {
 		linksCommand(),
 		holdCommand(),
 		forwardCommand(),
+		registryCommand(),
 	)
 	return c
 }

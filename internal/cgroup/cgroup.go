@@ -1,6 +1,6 @@
 // Package cgroup puts processes into control groups, accounts their CPU time
 // and memory, and ends them together: v2, and v1 where the controllers are
-// mounted there. It sets no limits. Start at Find, then Tree.Group.
+// mounted there. It sets one limit, LimitCPU. Start at Find, then Tree.Group.
 //
 // The field's libraries do the same and much more (systemd, device programs,
 // limits) at the price of five further modules; docs/adr/0004 weighs them.

@@ -1,9 +1,9 @@
 // Package guest boots Debian's cloud kernel in QEMU with one program as its only
 // process, on a host whose own kernel lacks what the program needs. Time in the
 // guest counts instructions, so that a busy host does not show, and nothing in it
-// is left to chance: the same program does the same each time. It says nothing
-// about how fast anything is. The guest has no disk and no network card; what its
-// program prints comes out here. Start at Machine.Run on the host; the program
+// is left to chance: the same program does the same each time (but in a Fast one). It
+// says nothing about how fast anything is. The guest has no disk and no network card;
+// what its program prints comes out here. Start at Machine.Run on the host; the program
 // begins with Prepare and ends with End where it is Inside.
 package guest
 
@@ -28,9 +28,17 @@ type Machine struct {
 	Init string
 	// Args are the program's arguments, without spaces.
 	Args []string
-	// Programs of this host that its program starts, by name: they are in /bin of
-	// the guest, which is the path there.
+	// Programs of this host that its program starts, by name or path: they are in /bin
+	// of the guest, which is the path there.
 	Programs []string
+	// Files are further ones of this host, by their paths in the guest.
+	Files map[string]string
+	// Modules that it loads beside those of links.
+	Modules []string
+	// Fast is a guest with 4 GiB of memory and two cores of this host, for a program
+	// that would take hours otherwise: its time is this host's, and it is nothing that
+	// repeats. This needs KVM.
+	Fast bool
 }
 
 // MissingError says what this host lacks to run a guest.
@@ -96,12 +104,10 @@ func (m Machine) Run(ctx context.Context, out io.Writer) (err error) {
 		return fmt.Errorf("write the guest's files: %w", err)
 	}
 	said := &console{out: out}
-	cmd := exec.CommandContext(ctx, qemu,
+	cmd := exec.CommandContext(ctx, qemu, append(m.hardware(),
 		"-nodefaults", "-no-user-config", "-display", "none", "-no-reboot", "-serial", "stdio",
-		"-accel", "tcg,thread=single", "-icount", "shift=1,sleep=off", "-smp", "1", "-m", "1024",
-		"-seed", "1", "-rtc", "base=2026-01-01,clock=vm",
 		"-kernel", filepath.Join(kernel, "vmlinuz"), "-initrd", image,
-		"-append", "console=ttyS0 quiet panic=-1 -- "+strings.Join(m.Args, " "))
+		"-append", "console=ttyS0 quiet panic=-1 -- "+strings.Join(m.Args, " "))...)
 	cmd.Stdout, cmd.Stderr = said, said
 	if err := cmd.Run(); err != nil {
 		return fmt.Errorf("run the guest: %w", errors.Join(err, ctx.Err()))
@@ -113,6 +119,26 @@ func (m Machine) Run(ctx context.Context, out io.Writer) (err error) {
 		return fmt.Errorf("%w: it ended before its program did", ErrFailed)
 	}
 	return fmt.Errorf("%w: its program ended by %s", ErrFailed, said.code)
+}
+
+// hardware that QEMU makes.
+func (m Machine) hardware() []string {
+	if m.Fast {
+		return []string{"-accel", "kvm", "-cpu", "host", "-smp", "2", "-m", "4096"}
+	}
+	return []string{
+		"-accel", "tcg,thread=single", "-icount", "shift=1,sleep=off", "-smp", "1", "-m", "1024",
+		"-seed", "1", "-rtc", "base=2026-01-01,clock=vm",
+	}
+}
+
+// NeedsKVM says what this host lacks to run a fast guest, as a *MissingError.
+func NeedsKVM() error {
+	f, err := os.OpenFile("/dev/kvm", os.O_RDWR, 0)
+	if err != nil {
+		return &MissingError{"no KVM: " + err.Error(), "this needs a processor, or a hypervisor, that lets virtual machines be made, and root"}
+	}
+	return f.Close()
 }
 
 // ErrFailed says that the guest did not end well; what it said tells why.

@@ -89,6 +89,14 @@ func TestRunTellsHowTheProgramEnded(t *testing.T) {
 	}
 }
 
+// A guest repeats what it did, unless it is to be fast.
+func TestHardware(t *testing.T) {
+	slow, fast := strings.Join(Machine{}.hardware(), " "), strings.Join(Machine{Fast: true}.hardware(), " ")
+	if !strings.Contains(slow, "-icount") || strings.Contains(slow, "kvm") || !strings.Contains(fast, "-accel kvm") || strings.Contains(fast, "-icount") {
+		t.Errorf("slow: %s\nfast: %s", slow, fast)
+	}
+}
+
 // A program comes with all that it takes to start it, each file once and behind its
 // folder. It starts where nothing else is.
 func TestProgramsComeWithTheirLibraries(t *testing.T) {

@@ -49,7 +49,12 @@ func (m Machine) writeImage(ctx context.Context, file, kernel string) (err error
 			return err
 		}
 	}
-	if err := archive.modules(filepath.Join(kernel, "modules")); err != nil {
+	for name, from := range m.Files {
+		if err := archive.file(strings.TrimPrefix(name, "/"), from); err != nil {
+			return err
+		}
+	}
+	if err := archive.modules(filepath.Join(kernel, "modules"), slices.Concat(modules, m.Modules)); err != nil {
 		return err
 	}
 	archive.add("TRAILER!!!", 0, nil)
@@ -72,7 +77,7 @@ func (c *cpio) program(ctx context.Context, name string) error {
 			return err
 		}
 	}
-	return c.file(path.Join("bin", name), file)
+	return c.file(path.Join("bin", path.Base(file)), file)
 }
 
 // linked lists the libraries that the dynamic linker loads for a program, itself
@@ -96,12 +101,12 @@ func linked(ctx context.Context, file string) (libraries []string, err error) {
 }
 
 // modules adds modules, and the order in which they are loaded.
-func (c *cpio) modules(folder string) error {
+func (c *cpio) modules(folder string, wanted []string) error {
 	dependencies, err := os.ReadFile(filepath.Join(folder, "modules.dep"))
 	if err != nil {
 		return err
 	}
-	order, err := loadOrder(string(dependencies), modules)
+	order, err := loadOrder(string(dependencies), wanted)
 	if err != nil {
 		return err
 	}

@@ -39,6 +39,8 @@ type Options struct {
 	// a /var/lib, /var/log and /run of their own.
 	Keep []string
 	Now  time.Time
+	// Extras are what clusters have beside what every one has.
+	Extras
 }
 
 // Cluster is one that is up.
@@ -79,6 +81,9 @@ const startTimeout = 2 * time.Minute
 func Up(ctx context.Context, lab *host.Lab, o Options) ([]*Cluster, error) {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
+	if err := o.check(&lab.Topology); err != nil {
+		return nil, err
+	}
 	images, more := filepath.Join(lab.Dir(), "images.tar"), filepath.Join(lab.Dir(), "more.tar")
 	if err := errors.Join(writeImages(images, nodeImages(o)), writeImages(more, headImages(o))); err != nil {
 		return nil, err
@@ -90,6 +95,9 @@ func Up(ctx context.Context, lab *host.Lab, o Options) ([]*Cluster, error) {
 		clusters[i] = &Cluster{
 			Name: c.Name, lab: lab, options: o, members: all, images: images, more: more,
 			plane: plane{dir: dirOf(lab, c.Name), address: all[0].Data.Addr().String(), network: networkOf(i)},
+		}
+		if err := clusters[i].startRegistry(); err != nil {
+			return nil, err
 		}
 		starting.Go(func() error {
 			if err := clusters[i].start(ctx); err != nil {
@@ -151,7 +159,7 @@ func (c *Cluster) startPlane(ctx context.Context, a authority) error {
 	if err := c.awaitAPI(ctx); err != nil {
 		return err
 	}
-	if err := errors.Join(c.registerNodes(ctx), c.startDNS(ctx)); err != nil {
+	if err := errors.Join(c.registerNodes(ctx), c.startDNS(ctx), c.startMetrics(ctx)); err != nil {
 		return err
 	}
 	return errors.Join(
@@ -160,24 +168,31 @@ func (c *Cluster) startPlane(ctx context.Context, a authority) error {
 		c.startForward(a))
 }
 
-// startForward has the machine itself reach the API server, at a port of its
-// loopback, and writes the kubeconfig that says so.
-func (c *Cluster) startForward(a authority) (err error) {
-	listener, err := net.ListenTCP("tcp4", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)})
+// startForward has the machine itself reach the API server, and writes the kubeconfig
+// that says where.
+func (c *Cluster) startForward(a authority) error {
+	address, err := c.forward("forward", apiPort)
 	if err != nil {
 		return fmt.Errorf("reach the API server: %w", err)
 	}
+	return c.writeKubeconfig(a, clients[0].subject, c.plane.file(kubeconfigFile), address)
+}
+
+// forward has a port of the machine's loopback lead to one of the first node, and
+// tells the address that it is at.
+func (c *Cluster) forward(name string, port uint16) (address string, err error) {
+	listener, err := net.ListenTCP("tcp4", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)})
+	if err != nil {
+		return "", err
+	}
 	file, err := listener.File()
 	if err != nil {
-		return errors.Join(err, listener.Close())
+		return "", errors.Join(err, listener.Close())
 	}
 	defer func() { err = errors.Join(err, file.Close(), listener.Close()) }()
 	head := c.members[0]
-	to := netip.AddrPortFrom(head.Mgmt.Addr(), apiPort).String()
-	if err := c.startProgram(head, "forward", []string{c.options.Agent, "forward", "--to", to}, file); err != nil {
-		return err
-	}
-	return c.writeKubeconfig(a, clients[0].subject, c.plane.file(kubeconfigFile), listener.Addr().String())
+	to := netip.AddrPortFrom(head.Mgmt.Addr(), port).String()
+	return listener.Addr().String(), c.startProgram(head, name, []string{c.options.Agent, "forward", "--to", to}, file)
 }
 
 // startRuntime prepares a node and starts its containerd, with the lab's images.
@@ -262,6 +277,9 @@ func (c *Cluster) startDNS(ctx context.Context) error {
 func (c *Cluster) writeFiles(a authority, m member) error {
 	group, err := c.lab.Delegate(m.podGroup())
 	if err != nil {
+		return err
+	}
+	if err := c.equip(m); err != nil {
 		return err
 	}
 	s := c.settings()

@@ -89,6 +89,7 @@ func (m member) kubelet(dir string) []string {
 	return []string{
 		"kubelet",
 		"--config=" + filepath.Join(dir, "kubelet.yaml"),
+		"--config-dir=" + filepath.Join(dir, kubeletDropIns),
 		"--kubeconfig=" + filepath.Join(dir, "kubelet.kubeconfig"),
 		"--hostname-override=" + m.Host(),
 		"--node-ip=" + m.Data.Addr().String(),

@@ -40,7 +40,7 @@ func (s settings) render(name string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	t, err := template.New(name).Funcs(template.FuncMap{"json": toJSON}).Parse(string(text))
+	t, err := template.New(name).Funcs(template.FuncMap{"json": toJSON, "image": imageName}).Parse(string(text))
 	if err != nil {
 		return nil, fmt.Errorf("configuration %s: %w", name, err)
 	}

@@ -42,8 +42,15 @@ func nodeImages(o Options) []imageOf {
 // headImages are those that a cluster's first node has besides: images are in memory,
 // as all that nodes have of their own.
 func headImages(o Options) []imageOf {
-	return []imageOf{{coreDNSImage, o.Programs["coredns"], []string{"/coredns"}}}
+	images := []imageOf{{coreDNSImage, o.Programs["coredns"], []string{"/coredns"}}}
+	if o.Metrics {
+		images = append(images, imageOf{imageName(metricsServer), o.Programs[metricsServer], []string{"/" + metricsServer}})
+	}
+	return images
 }
+
+// imageName of a program of the lab's.
+func imageName(program string) string { return "skerry.local/" + program + ":lab" }
 
 // writeImages writes images as one archive, as docker save does, which containerd
 // takes in. Those of one program share their layer.

@@ -13,8 +13,10 @@ import (
 // The archive has all images, each of one layer, with what they run.
 func TestWriteImages(t *testing.T) {
 	dir := t.TempDir()
-	o := Options{Agent: filepath.Join(dir, "skerry-agent"), Programs: map[string]string{"coredns": filepath.Join(dir, "coredns")}}
-	for _, program := range []string{o.Agent, o.Programs["coredns"]} {
+	o := Options{Agent: filepath.Join(dir, "skerry-agent"), Extras: Extras{Metrics: true}, Programs: map[string]string{
+		"coredns": filepath.Join(dir, "coredns"), metricsServer: filepath.Join(dir, metricsServer),
+	}}
+	for _, program := range []string{o.Agent, o.Programs["coredns"], o.Programs[metricsServer]} {
 		if err := os.WriteFile(program, []byte("#!/bin/false\n"), 0o755); err != nil {
 			t.Fatal(err)
 		}
@@ -25,6 +27,7 @@ func TestWriteImages(t *testing.T) {
 	}
 	for reference, want := range map[string][]string{
 		AgentImage: {"/skerry-agent"}, pauseImage: {"/skerry-agent", "hold"}, coreDNSImage: {"/coredns"},
+		"skerry.local/metrics-server:lab": {"/metrics-server"},
 	} {
 		tag, err := name.NewTag(reference)
 		if err != nil {
@@ -44,5 +47,8 @@ func TestWriteImages(t *testing.T) {
 	}
 	if err := writeImages(archive, nodeImages(Options{Agent: filepath.Join(dir, "gone")})); err == nil {
 		t.Error("an image of nothing")
+	}
+	if o.Metrics = false; len(headImages(o)) != 1 {
+		t.Error("metrics-server is there where nobody asked for it")
 	}
 }

@@ -96,14 +96,7 @@ func pin(name, value, file string) error {
 	if _, err := os.Stat(sysctl); errors.Is(err, os.ErrNotExist) {
 		return nil // a kernel without it
 	}
-	err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o755), os.WriteFile(file, []byte(value+"\n"), 0o644))
-	if err != nil {
-		return err
-	}
-	if err := unix.Mount(file, sysctl, "", unix.MS_BIND, ""); err != nil {
-		return fmt.Errorf("pin sysctl %s: %w", name, err)
-	}
-	return nil
+	return cover(sysctl, value+"\n", file)
 }
 
 // reach has the node send packets for another's pods to that node.

@@ -169,6 +169,16 @@ func (l *Lab) Delegate(name string) (string, error) {
 	return group.Path(), group.Delegate()
 }
 
+// LimitCPU bounds the CPU time of a control group that was delegated, in thousandths
+// of a core.
+func (l *Lab) LimitCPU(group string, milli int64) error { return l.group.Child(group).LimitCPU(milli) }
+
+// AccountsAsRoot gives, by the files of the machine's accounts, those of a control
+// group that was delegated.
+func (l *Lab) AccountsAsRoot(group string) map[string]string {
+	return l.group.Child(group).AccountsAsRoot()
+}
+
 // Delegated tells the processes of a control group that was delegated, or of one
 // below it, and what they have consumed.
 func (l *Lab) Delegated(group string) (pids []int, use cgroup.Usage, err error) {

@@ -57,11 +57,43 @@ func testGroups(t *testing.T) {
 	if err != nil || !slices.Contains(pids, cmd.Process.Pid) || slices.Contains(pids, os.Getpid()) {
 		t.Errorf("processes %v, %v; want %d and not %d", pids, err, cmd.Process.Pid, os.Getpid())
 	}
+	testLimit(t, parent)
 	if err := errors.Join(parent.Kill(), parent.Remove()); err != nil {
 		t.Fatal(err)
 	}
 	if err := <-ended; err == nil || parent.Exists() {
 		t.Errorf("after Kill and Remove the process ended by %v, and the group is there: %v", err, parent.Exists())
+	}
+}
+
+// testLimit wants a process of a limited group to have its share and no more, beside
+// another that computes.
+func testLimit(t *testing.T, parent cgroup.Group) {
+	limited := parent.Child("limited")
+	if err := errors.Join(limited.Delegate(), limited.LimitCPU(200)); err != nil {
+		t.Fatal(err)
+	}
+	group := limited.Child("leaf")
+	if err := group.Make(); err != nil {
+		t.Fatal(err)
+	}
+	cmd, err := startBusy(group)
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() { _ = cmd.Wait() }()
+	before, err := group.Usage()
+	if err != nil {
+		t.Fatal(err)
+	}
+	began := time.Now()
+	time.Sleep(time.Second)
+	after, err := group.Usage()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if share := (after.CPU - before.CPU).Seconds() / time.Since(began).Seconds(); share < 0.17 || share > 0.22 {
+		t.Errorf("a group that may use 0.2 of a core used %.3f", share)
 	}
 }
 

@@ -1,0 +1,125 @@
+package guest_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"flag"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"skerry.dev/skerry/internal/cgroup"
+	"skerry.dev/skerry/internal/gobuild"
+	"skerry.dev/skerry/internal/guest"
+	"skerry.dev/skerry/kube"
+)
+
+// clusterFlag asks for what is too long for make test.
+var clusterFlag = flag.Bool("cluster", false, "run a Kubernetes cluster in a guest with control groups of version 2")
+
+const (
+	// clusterTimeout bounds that guest's whole life.
+	clusterTimeout = 10 * time.Minute
+	bundleFile     = "/bundle"
+	experimentFile = "/cluster.yaml"
+)
+
+// clusterPrograms are what clusters start of the machine's.
+var clusterPrograms = []string{"nft", "ip", "mount", "umount"}
+
+// clusterModules are what clusters rely on in the kernel.
+var clusterModules = []string{
+	"overlay", "nf_conntrack", "nf_nat", "nft_chain_nat", "nft_nat", "nft_masq", "nft_redir", "nft_ct", "nft_numgen", "nft_hash",
+	"nft_fib_inet", "nft_fib_ipv4", "nft_fib_ipv6", "nft_reject_inet", "nft_limit", "nft_log", "nft_objref",
+}
+
+// TestCluster runs a cluster as its user would where control groups are of version 2,
+// with programs that come as a bundle:
+//
+//	go test ./test/guest -run TestCluster -cluster -v
+func TestCluster(t *testing.T) {
+	if guest.Inside() {
+		testCluster(t)
+		return
+	}
+	if !*clusterFlag {
+		t.Skip("takes minutes: -cluster asks for it")
+	}
+	missing := new(guest.MissingError)
+	if err := errors.Join(guest.Needs(), guest.NeedsKVM()); errors.As(err, &missing) {
+		t.Skip(missing)
+	}
+	dir := t.TempDir()
+	files := map[string]string{bundleFile: filepath.Join(dir, "bundle"), experimentFile: "testdata/cluster.yaml"}
+	machine := guest.Machine{
+		Init: filepath.Join(dir, "init"), Args: []string{"-test.v", "-test.run=^TestCluster$"},
+		Programs: clusterPrograms, Files: files, Modules: clusterModules, Fast: true,
+	}
+	must(t, guest.Build(t.Context(), machine.Init, ".", "test", "-c"))
+	for _, name := range []string{"skerry", "skerry-agent"} {
+		file := filepath.Join(dir, name)
+		must(t, guest.Build(t.Context(), file, "skerry.dev/skerry/cmd/"+name, "build"))
+		machine.Programs = append(machine.Programs, file)
+	}
+	bundle, err := os.Create(files[bundleFile])
+	must(t, err)
+	must(t, gobuild.Builder{Catalogue: kube.Catalogue()}.Export(t.Context(), bundle))
+	must(t, bundle.Close())
+	ctx, cancel := context.WithTimeout(t.Context(), clusterTimeout)
+	defer cancel()
+	var said bytes.Buffer
+	if err := machine.Run(ctx, &said); err != nil {
+		t.Fatalf("%v:\n%s", err, &said)
+	}
+	t.Logf("the guest's tests:\n%s", &said)
+}
+
+// testCluster takes a cluster up and asks a service of it, by way of its API server.
+func testCluster(t *testing.T) {
+	must(t, guest.NewRoot())
+	tree, err := cgroup.FindHere()
+	if err != nil || tree.Version() != 2 {
+		t.Fatalf("found version %d, %v", tree.Version(), err)
+	}
+	t.Setenv("XDG_CACHE_HOME", "/tmp/cache")
+	t.Setenv("HOME", "/tmp")
+	tell(t, "skerry", "kube", "bundle", "import", bundleFile)
+	must(t, os.Remove(bundleFile))
+	tell(t, "skerry", "up", experimentFile, "--name", "guest")
+	tell(t, "skerry", "kubeconfig", "guest", "c1", "--out", "/tmp/kubeconfig")
+	kubernetes, err := filepath.Glob("/tmp/cache/skerry/programs/kubernetes-*/kubernetes")
+	if err != nil || len(kubernetes) != 1 {
+		t.Fatalf("found %v, %v", kubernetes, err)
+	}
+	kubectl := func(args ...string) string {
+		return tell(t, append([]string{kubernetes[0], "kubectl", "--kubeconfig", "/tmp/kubeconfig"}, args...)...)
+	}
+	if nodes := kubectl("get", "nodes"); strings.Count(nodes, " Ready ") != 2 {
+		t.Errorf("its nodes are\n%s", nodes)
+	}
+	kubectl("create", "deployment", "hello", "--image=skerry.local/agent:lab", "--port=8080", "--", "/skerry-agent", "serve", "hello-world", "--listen", "0.0.0.0:8080")
+	kubectl("expose", "deployment", "hello", "--port=8080")
+	kubectl("rollout", "status", "deployment/hello", "--timeout=60s")
+	if said := kubectl("get", "--raw", "/api/v1/namespaces/default/services/hello:8080/proxy/"); said == "" {
+		t.Error("the service says nothing")
+	}
+	tell(t, "skerry", "down", "guest")
+	if _, err := os.Stat("/sys/fs/cgroup/skerry/guest"); err == nil {
+		t.Error("its control groups are left")
+	}
+}
+
+// tell runs a program and gives what it says.
+func tell(t *testing.T, args ...string) string {
+	t.Helper()
+	out, err := exec.CommandContext(t.Context(), args[0], args[1:]...).CombinedOutput()
+	if err != nil {
+		t.Fatalf("%s: %v\n%s", strings.Join(args, " "), err, out)
+	}
+	t.Logf("%s\n%s", strings.Join(args[:min(len(args), 3)], " "), out)
+	return string(out)
+}
