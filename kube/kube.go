@@ -43,6 +43,7 @@ func Catalogue() *gobuild.Catalogue {
 		// Seccomp comes from a C library.
 		{Name: "runc", Pin: "runc", Module: "github.com/opencontainers/runc", Tags: "seccomp,netgo,osusergo", Cgo: true},
 		{Name: "coredns", Pin: "coredns", Module: "github.com/coredns/coredns"},
+		{Name: "metrics-server", Pin: "metrics-server", Module: "sigs.k8s.io/metrics-server", Folder: "cmd/metrics-server", Stamps: []string{"k8s.io/client-go/pkg/version.gitVersion"}},
 	}
 	for _, plugin := range []string{"main/loopback", "main/ptp", "ipam/host-local", "meta/portmap", "meta/tuning"} {
 		all = append(all, gobuild.Program{Name: path.Base(plugin), Pin: "cni", Module: plugins, Folder: "plugins/" + plugin})
