@@ -28,6 +28,7 @@ func Catalogue() *gobuild.Catalogue {
 	const (
 		containerd = "github.com/containerd/containerd/v2"
 		plugins    = "github.com/containernetworking/plugins"
+		flannel    = "github.com/flannel-io/flannel"
 		version    = "k8s.io/component-base/version."
 	)
 	all := []gobuild.Program{
@@ -44,8 +45,10 @@ func Catalogue() *gobuild.Catalogue {
 		{Name: "runc", Pin: "runc", Module: "github.com/opencontainers/runc", Tags: "seccomp,netgo,osusergo", Cgo: true},
 		{Name: "coredns", Pin: "coredns", Module: "github.com/coredns/coredns"},
 		{Name: "metrics-server", Pin: "metrics-server", Module: "sigs.k8s.io/metrics-server", Folder: "cmd/metrics-server", Stamps: []string{"k8s.io/client-go/pkg/version.gitVersion"}},
+		// One of its back ends is in C, and cannot be left out.
+		{Name: "flannel", Pin: "flannel", Module: flannel, Tags: "netgo,osusergo", Cgo: true, Stamps: []string{flannel + "/pkg/version.Version"}},
 	}
-	for _, plugin := range []string{"main/loopback", "main/ptp", "ipam/host-local", "meta/portmap", "meta/tuning"} {
+	for _, plugin := range []string{"main/loopback", "main/ptp", "main/bridge", "ipam/host-local", "meta/portmap", "meta/tuning"} {
 		all = append(all, gobuild.Program{Name: path.Base(plugin), Pin: "cni", Module: plugins, Folder: "plugins/" + plugin})
 	}
 	return &gobuild.Catalogue{Files: files, Programs: all}

@@ -66,6 +66,8 @@ func (c Cell) draw(metric string, limit float64, rng *rand.Rand) measure.Drawn {
 		return c.Values.DrawIQRMean(rng)
 	case experiment.MetricIQR:
 		return c.Values.DrawIQR(rng)
+	case experiment.MetricP25:
+		return c.Values.DrawQuantile(0.25, rng)
 	case "p90":
 		return c.Values.DrawQuantile(0.90, rng)
 	case "p99":

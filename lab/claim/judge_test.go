@@ -122,6 +122,24 @@ func TestSameSamplesSameJudgement(t *testing.T) {
 	}
 }
 
+// Of two modes, that of answers that lose nothing and that of those that do, p25 is of
+// the first as long as a quarter of the answers are; the median is of either.
+func TestLowerMode(t *testing.T) {
+	cell := figures("edg10", "a", 10*time.Millisecond)
+	const clean, lossy = 130e6, 280e6
+	cell.Values = measure.Repeat([][]float64{
+		{lossy, lossy, clean, clean}, {clean, clean, clean, lossy}, {lossy, lossy, lossy, clean, clean}, {clean, clean, clean, clean},
+	})
+	cell.Repetitions = make([]measure.Summary, 4)
+	bound := experiment.Claim{Kind: "bound", Of: &experiment.Selector{System: []string{"a"}}, Range: experiment.Range{Below: "140ms"}}
+	lower := bound
+	lower.Metric = experiment.MetricP25
+	got, err := claim.Judge([]experiment.Claim{bound, lower}, []claim.Cell{cell})
+	if err != nil || got[0].Result != claim.Inconclusive || got[1].Result != claim.Holds {
+		t.Errorf("the median is %s %s, p25 %s %s, %v", got[0].Result, got[0].Effect, got[1].Result, got[1].Effect, err)
+	}
+}
+
 // figures is a cell whose repetitions have the medians, in ms.
 func figures(scenario, system string, rtt time.Duration, medians ...float64) claim.Cell {
 	var values [][]float64

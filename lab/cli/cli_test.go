@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
+	"github.com/vishvananda/netlink"
 
 	"skerry.dev/skerry/internal/gobuild"
 	"skerry.dev/skerry/internal/programs"
@@ -61,6 +62,9 @@ func TestScripts(t *testing.T) {
 			switch name {
 			case "root":
 				return os.Geteuid() == 0, nil
+			case "ipvs":
+				_, err := netlink.GenlFamilyGet("IPVS")
+				return err == nil, nil
 			case "userspace":
 				// Whether links are emulated by a process of ours.
 				out, err := exec.Command(filepath.Join(bin, "skerry"), "doctor").Output()

@@ -138,6 +138,12 @@ func ownHint(err error) string {
 		}
 		return "leave " + what + ", or the system " + c.System + " out of systems"
 	}
+	if own, ok := errors.AsType[interface {
+		error
+		Hint() string
+	}](err); ok {
+		return own.Hint()
+	}
 	if interrupted, ok := errors.AsType[interruptedError](err); ok {
 		return "'skerry report " + interrupted.dir + "' shows those, 'skerry run --resume " + interrupted.dir + "' goes on"
 	}

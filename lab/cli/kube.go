@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"text/tabwriter"
 	"time"
 
@@ -14,7 +15,10 @@ import (
 
 	"skerry.dev/skerry/internal/gobuild"
 	"skerry.dev/skerry/kube"
+	"skerry.dev/skerry/lab/cluster"
 	"skerry.dev/skerry/lab/experiment"
+	"skerry.dev/skerry/lab/run"
+	"skerry.dev/skerry/lab/system"
 )
 
 // kube is the verbs for what Kubernetes clusters are made of.
@@ -58,7 +62,7 @@ func (c *commands) kubeBuild() *cobra.Command {
 		Use: "build", Short: "Build those that are not here",
 		Args: exactly(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			programs, err := c.kubePrograms(cmd.Context())
+			programs, err := c.kubePrograms(cmd.Context(), func(string) bool { return true })
 			if err != nil {
 				return err
 			}
@@ -116,19 +120,28 @@ func writeWhole(path string, write func(io.Writer) error) (err error) {
 	return os.Rename(f.Name(), path)
 }
 
-// kubernetes are the programs of the clusters of an experiment, if it has any.
+// kubernetes are the programs of the clusters of an experiment, if it has any. It
+// refuses what this machine cannot carry before it builds what is not here.
 func (c *commands) kubernetes(ctx context.Context, s source) (map[string]string, error) {
 	if s.Substrate != experiment.SubstrateKubernetes {
 		return nil, nil
 	}
-	return c.kubePrograms(ctx)
+	choice := run.Choice(s.Experiment)
+	if err := cluster.Refuse(&s.Topology, choice, c.now()); err != nil {
+		return nil, err
+	}
+	extras := run.Extras(s.Experiment)
+	return c.kubePrograms(ctx, func(name string) bool { return choice.Needs(name) && extras.Wants(name) })
 }
 
-// kubePrograms are the paths of all programs of a cluster, by name; those that are
-// not here are built.
-func (c *commands) kubePrograms(ctx context.Context) (map[string]string, error) {
+// kubePrograms are the paths of those programs of a cluster that are needed, by name;
+// what is not here is built.
+func (c *commands) kubePrograms(ctx context.Context, needed func(name string) bool) (map[string]string, error) {
 	b, paths := c.kubeBuilder(), map[string]string{}
 	for _, name := range kube.Catalogue().Names() {
+		if !needed(name) {
+			continue
+		}
 		path, err := b.Path(ctx, name)
 		if err != nil {
 			return nil, err
@@ -136,6 +149,23 @@ func (c *commands) kubePrograms(ctx context.Context) (map[string]string, error) 
 		paths[name] = path
 	}
 	return paths, nil
+}
+
+// proxied refuses systems for which nobody takes requests: on Kubernetes a client calls
+// a NodePort.
+func (s source) proxied() error {
+	if s.Kubernetes == nil || s.Kubernetes.Proxy != experiment.ProxyNone {
+		return nil
+	}
+	for _, name := range s.Systems {
+		if !slices.ContainsFunc(s.stacks[name].Plugins, func(p *system.Plugin) bool { return p.Kind == system.KindBalancer }) {
+			return usageError{
+				fmt.Errorf("nobody takes requests for system %s: kubernetes.proxy is %s", name, experiment.ProxyNone),
+				"leave proxy out, or put a system of the kind " + system.KindBalancer + " into the stack; 'skerry up' takes such clusters up to work in by hand",
+			}
+		}
+	}
+	return nil
 }
 
 // kubeBuilder tells on stderr what it builds, how far that is and what time is left.

@@ -17,6 +17,7 @@ import (
 	"skerry.dev/skerry/lab/host"
 	"skerry.dev/skerry/lab/impair"
 	"skerry.dev/skerry/lab/impair/emulator"
+	"skerry.dev/skerry/lab/run"
 	"skerry.dev/skerry/lab/topology"
 )
 
@@ -44,6 +45,12 @@ func (c *commands) up() *cobra.Command {
 		if err := checkBackend(backend); err != nil {
 			return err
 		}
+		switch _, err := host.Open(name); { // known before anything is built
+		case err == nil:
+			return fmt.Errorf("lab %s: %w", name, host.ErrExists)
+		case errors.Is(err, host.ErrName):
+			return err
+		}
 		programs, err := c.kubernetes(cmd.Context(), s)
 		if err != nil {
 			return err
@@ -55,7 +62,7 @@ func (c *commands) up() *cobra.Command {
 			return err
 		}
 		if programs != nil {
-			_, err = cluster.Up(cmd.Context(), lab, cluster.Options{Programs: programs, Agent: path, Now: began})
+			_, err = cluster.Up(cmd.Context(), lab, cluster.Options{Programs: programs, Agent: path, Choice: run.Choice(s.Experiment), Extras: run.Extras(s.Experiment), Now: began})
 		}
 		if err == nil {
 			err = lab.Release()

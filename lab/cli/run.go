@@ -174,7 +174,7 @@ func (c *commands) prepare(cmd *cobra.Command, s source, f runFlags) (run.Option
 		return run.Options{}, err
 	}
 	lacks, err := s.notRunnable(runtime.NumCPU())
-	if err := errors.Join(s.missing(), err); err != nil {
+	if err := errors.Join(s.proxied(), s.missing(), err); err != nil {
 		return run.Options{}, err
 	}
 	progress := c.progress(s.Cells(), f.json)

@@ -1,36 +1,39 @@
 package cluster
 
 import (
+	"encoding/binary"
 	"net/netip"
 
 	"skerry.dev/skerry/lab/topology"
 )
 
-// network is the addresses that a cluster gives to pods and Services. Cluster i
-// (from 1) has pods in 10.(100+i).0.0/16, of its node j in 10.(100+i).j.0/24, and
-// Services in 10.(200+i).0.0/16; the nodes' own are topology's.
+// network is the addresses that a cluster gives to pods and Services: those that are
+// chosen for all clusters, or of topology's ranges its own. Node j (from 1) has pods
+// in the j-th /24 behind the first; the nodes' own are topology's.
 type network struct{ pods, services netip.Prefix }
 
-const (
-	podsBase, servicesBase = 100, 200
-	// Hosts in the Services' range that are given away at the start.
-	apiHost, dnsHost = 1, 10
-)
+// Hosts in the Services' range that are given away at the start.
+const apiHost, dnsHost = 1, 10
 
 // networkOf is that of cluster i, from 0.
-func networkOf(cluster int) network {
-	site := byte(cluster + 1)
-	return network{
-		pods:     netip.PrefixFrom(netip.AddrFrom4([4]byte{10, podsBase + site, 0, 0}), 16),
-		services: netip.PrefixFrom(netip.AddrFrom4([4]byte{10, servicesBase + site, 0, 0}), 16),
+func (c Choice) networkOf(cluster int) network {
+	n := network{pods: topology.PodRange(cluster), services: topology.ServiceRange(cluster)}
+	if c.Pods.IsValid() {
+		n.pods = c.Pods
 	}
+	if c.Services.IsValid() {
+		n.services = c.Services
+	}
+	return n
 }
 
 // podsOf node j, from 0.
 func (n network) podsOf(node int) netip.Prefix {
+	const length, hostBits = 24, 8
 	address := n.pods.Addr().As4()
-	address[2] = byte(node + 1)
-	return netip.PrefixFrom(netip.AddrFrom4(address), 24)
+	number := binary.BigEndian.Uint32(address[:]) + uint32(node+1)<<hostBits
+	binary.BigEndian.PutUint32(address[:], number)
+	return netip.PrefixFrom(netip.AddrFrom4(address), length)
 }
 
 // api is the address of the Service "kubernetes", dns that of CoreDNS.
@@ -53,11 +56,12 @@ type member struct {
 func (m member) podGroup() string { return "pods-" + m.Host() }
 
 // members of cluster i, from 0, in their order: the first has the control plane.
-func members(t *topology.Topology, cluster int) []member {
+func (c Choice) members(t *topology.Topology, cluster int) []member {
 	var all []member
+	own := c.networkOf(cluster)
 	for _, n := range t.Nodes() {
 		if n.Cluster == t.Clusters[cluster].Name {
-			all = append(all, member{n, networkOf(cluster).podsOf(len(all))})
+			all = append(all, member{n, own.podsOf(len(all))})
 		}
 	}
 	return all

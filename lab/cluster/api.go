@@ -64,6 +64,9 @@ func (c *Cluster) await(ctx context.Context, what string, look func(context.Cont
 		if ended := c.Ended(); ended != nil {
 			return ended
 		}
+		if _, never := errors.AsType[*ImageError](err); never {
+			return fmt.Errorf("%s: %w", what, err)
+		}
 		select {
 		case <-ctx.Done():
 			return fmt.Errorf("%s is not ready: %w: %w", what, context.Cause(ctx), err)
@@ -77,7 +80,7 @@ func (c *Cluster) await(ctx context.Context, what string, look func(context.Cont
 func (c *Cluster) registerNodes(ctx context.Context) error {
 	for _, m := range c.members {
 		_, err := c.client.CoreV1().Nodes().Create(ctx, &core.Node{
-			ObjectMeta: meta.ObjectMeta{Name: m.Host()},
+			ObjectMeta: meta.ObjectMeta{Name: m.Host(), Annotations: c.options.annotations(m)},
 			Spec:       core.NodeSpec{PodCIDR: m.pods.String(), PodCIDRs: []string{m.pods.String()}},
 		}, meta.CreateOptions{})
 		if err != nil && !kerrors.IsAlreadyExists(err) {
@@ -138,6 +141,9 @@ func (c *Cluster) podsReady(ctx context.Context, in, selector string) error {
 		return errNotReady
 	}
 	for _, pod := range pods.Items {
+		if err := lacksImage(pod); err != nil {
+			return err
+		}
 		if !isReady(pod) {
 			return fmt.Errorf("pod %s: %w%s", pod.Name, errNotReady, c.why(ctx, pod))
 		}

@@ -4,7 +4,7 @@
 // call the API server, and pods one another, over the data network, whose links a
 // lab impairs; the lab itself calls it from within its node. All processes are in the lab's
 // control groups and all files in its folder, so that the lab's end is theirs.
-// Start at Up.
+// Refuse says beforehand what speaks against them on this machine. Start at Up.
 package cluster
 
 import (
@@ -38,9 +38,11 @@ type Options struct {
 	// Keep are further folders that nodes need as they are on the machine: they have
 	// a /var/lib, /var/log and /run of their own.
 	Keep []string
-	Now  time.Time
-	// Extras are what clusters have beside what every one has.
+	// Choice of what clusters have that can be chosen, and Extras beside what every
+	// one has.
+	Choice
 	Extras
+	Now time.Time
 }
 
 // Cluster is one that is up.
@@ -84,6 +86,10 @@ func Up(ctx context.Context, lab *host.Lab, o Options) ([]*Cluster, error) {
 	if err := o.check(&lab.Topology); err != nil {
 		return nil, err
 	}
+	var err error
+	if o.Choice, err = o.complete(); err != nil {
+		return nil, err
+	}
 	images, more := filepath.Join(lab.Dir(), "images.tar"), filepath.Join(lab.Dir(), "more.tar")
 	if err := errors.Join(writeImages(images, nodeImages(o)), writeImages(more, headImages(o))); err != nil {
 		return nil, err
@@ -91,10 +97,10 @@ func Up(ctx context.Context, lab *host.Lab, o Options) ([]*Cluster, error) {
 	clusters := make([]*Cluster, len(lab.Topology.Clusters))
 	starting, ctx := errgroup.WithContext(ctx)
 	for i, c := range lab.Topology.Clusters {
-		all := members(&lab.Topology, i)
+		all := o.members(&lab.Topology, i)
 		clusters[i] = &Cluster{
 			Name: c.Name, lab: lab, options: o, members: all, images: images, more: more,
-			plane: plane{dir: dirOf(lab, c.Name), address: all[0].Data.Addr().String(), network: networkOf(i)},
+			plane: plane{dir: dirOf(lab, c.Name), address: all[0].Data.Addr().String(), network: o.networkOf(i)},
 		}
 		if err := clusters[i].startRegistry(); err != nil {
 			return nil, err
@@ -133,9 +139,12 @@ func (c *Cluster) start(ctx context.Context) error {
 		return err
 	}
 	for _, m := range c.members {
-		if err := errors.Join(c.run(m, "kubelet", m.kubelet(c.dirOf(m))), c.run(m, "kube-proxy", m.proxy(c.dirOf(m)))); err != nil {
+		if err := errors.Join(c.run(m, "kubelet", m.kubelet(c.dirOf(m))), c.startProxy(m)); err != nil {
 			return err
 		}
+	}
+	if err := c.startFlannel(ctx, a); err != nil {
+		return err
 	}
 	if err := c.awaitNodes(ctx); err != nil {
 		return err
@@ -198,12 +207,15 @@ func (c *Cluster) forward(name string, port uint16) (address string, err error) 
 // startRuntime prepares a node and starts its containerd, with the lab's images.
 func (c *Cluster) startRuntime(ctx context.Context, m member) error {
 	dir := c.dirOf(m)
-	others := slices.DeleteFunc(slices.Clone(c.members), func(o member) bool { return o.Node == m.Node })
-	if err := c.lab.Within(m.Ref(), func() error { return m.prepare(dir, c.kept(), others) }); err != nil {
+	others := slices.DeleteFunc(slices.Clone(c.members), func(o member) bool { return o.Node == m.Node || c.options.tunnels() })
+	err := c.lab.Within(m.Ref(), func() error {
+		return errors.Join(m.prepare(dir, c.kept(), others), c.options.filterBridged())
+	})
+	if err != nil {
 		return err
 	}
 	var said bytes.Buffer
-	err := c.lab.Run(ctx, host.Command{
+	err = c.lab.Run(ctx, host.Command{
 		Node: m.Ref(), Name: "nft-" + m.Host(), Args: []string{"nft", "-f", filepath.Join(dir, "masquerade.nft")}, Stdout: &said, Stderr: &said,
 	})
 	if err != nil {
@@ -260,7 +272,7 @@ func (c *Cluster) dirOf(m member) string { return filepath.Join(c.plane.dir, m.N
 func (c *Cluster) settings() settings {
 	return settings{
 		Head: c.members[0].Host(), ClusterDir: c.plane.dir, Pods: c.plane.pods.String(), DNS: c.plane.dns().String(),
-		Sysctls: host.TransportSysctls(), Runc: c.options.Programs["runc"], Pause: pauseImage, CoreDNS: coreDNSImage,
+		Choice: c.options.Choice, CoreDNSEnv: c.apiEnv(), Sysctls: host.TransportSysctls(), Runc: c.options.Programs["runc"], Pause: pauseImage, CoreDNS: coreDNSImage,
 	}
 }
 
@@ -284,7 +296,7 @@ func (c *Cluster) writeFiles(a authority, m member) error {
 	}
 	s := c.settings()
 	s.Name, s.Dir, s.PodGroup, s.NodePods = m.Host(), c.dirOf(m), group, m.pods.String()
-	for _, plugin := range []string{"ptp", "loopback", "host-local", "portmap", "tuning"} {
+	for _, plugin := range c.options.plugins() {
 		s.PluginDirs = append(s.PluginDirs, filepath.Dir(c.options.Programs[plugin]))
 	}
 	if err := os.MkdirAll(filepath.Join(s.Dir, "cni"), 0o755); err != nil {

@@ -24,6 +24,10 @@ type settings struct {
 	// Pods of the cluster, NodePods of the node, as CIDRs; DNS is the address of the
 	// cluster's.
 	Pods, NodePods, DNS string
+	// Choice of the CNI and the proxy.
+	Choice
+	// CoreDNSEnv is environment that CoreDNS has of ours.
+	CoreDNSEnv map[string]string
 	// Sysctls of pods, by their paths below /proc/sys.
 	Sysctls map[string]string
 	// PluginDirs hold the CNI plugins; Runc is the path of runc.

@@ -57,9 +57,9 @@ func TestAddresses(t *testing.T) {
 	}}
 	var ranges []netip.Prefix
 	for i := range topo.Clusters {
-		n := networkOf(i)
+		n := Choice{}.networkOf(i)
 		ranges = append(ranges, n.pods, n.services)
-		all := members(&topo, i)
+		all := Choice{}.members(&topo, i)
 		if len(all) != len(topo.Clusters[i].Nodes) {
 			t.Fatalf("cluster %d has the members %v", i, all)
 		}
@@ -80,13 +80,13 @@ func TestAddresses(t *testing.T) {
 			}
 		}
 	}
-	if got := members(&topo, 1)[2].pods.String(); got != "10.102.3.0/24" {
+	if got := (Choice{}).members(&topo, 1)[2].pods.String(); got != "10.102.3.0/24" {
 		t.Errorf("the third node of c2 has %s", got)
 	}
 }
 
 func TestCommandLines(t *testing.T) {
-	p := plane{dir: "/lab/c1", address: "10.1.0.1", network: networkOf(0)}
+	p := plane{dir: "/lab/c1", address: "10.1.0.1", network: Choice{}.networkOf(0)}
 	for _, c := range []struct {
 		args []string
 		want string

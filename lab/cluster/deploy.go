@@ -26,6 +26,8 @@ import (
 type Workload struct {
 	Name string
 	Node topology.Ref
+	// Image that it is made of, which its node has; AgentImage where it is empty.
+	Image string
 	// Args of skerry-agent; it listens at Port.
 	Args []string
 	Port int
@@ -65,9 +67,7 @@ func (c *Cluster) Deploy(ctx context.Context, w Workload) error {
 			Template: core.PodTemplateSpec{ObjectMeta: meta.ObjectMeta{Labels: labels}, Spec: w.pod(m)},
 		},
 	}
-	if _, err := c.client.AppsV1().Deployments(namespace).Create(ctx, deployment, meta.CreateOptions{}); err != nil {
-		return fmt.Errorf("deploy %s: %w", w.Name, err)
-	}
+	// A port that is taken is known before there is anything to remove.
 	service := &core.Service{
 		ObjectMeta: meta.ObjectMeta{Name: w.Name, Labels: labels},
 		Spec: core.ServiceSpec{
@@ -76,6 +76,9 @@ func (c *Cluster) Deploy(ctx context.Context, w Workload) error {
 		},
 	}
 	if _, err := c.client.CoreV1().Services(namespace).Create(ctx, service, meta.CreateOptions{}); err != nil {
+		return fmt.Errorf("deploy %s: %w", w.Name, c.portTaken(ctx, w.NodePort, err))
+	}
+	if _, err := c.client.AppsV1().Deployments(namespace).Create(ctx, deployment, meta.CreateOptions{}); err != nil {
 		return fmt.Errorf("deploy %s: %w", w.Name, err)
 	}
 	err = c.await(ctx, "workload "+w.Name, func(ctx context.Context) error { return c.podsReady(ctx, namespace, "app="+w.Name) })
@@ -92,7 +95,7 @@ func (c *Cluster) Deploy(ctx context.Context, w Workload) error {
 // pod of the workload.
 func (w Workload) pod(m member) core.PodSpec {
 	container := core.Container{
-		Name: w.Name, Image: AgentImage, ImagePullPolicy: core.PullNever, Args: w.Args,
+		Name: w.Name, Image: cmp.Or(w.Image, AgentImage), ImagePullPolicy: core.PullNever, Args: w.Args,
 		Ports: []core.ContainerPort{{ContainerPort: int32(w.Port), Protocol: w.protocol()}},
 	}
 	if !w.UDP {

@@ -44,6 +44,9 @@ type Extras struct {
 	Registry bool
 }
 
+// Wants says whether clusters with these extras start a program of kube.Catalogue.
+func (e Extras) Wants(program string) bool { return program != metricsServer || e.Metrics }
+
 // check says what of the extras the machine cannot give.
 func (e Extras) check(t *topology.Topology) error {
 	cpus, memory, err := here()

@@ -112,7 +112,7 @@ func (m member) reach(other member) error {
 }
 
 // congest has what a process's network namespace sends go by a congestion control,
-// as a node's data does: by its default route, since a namespace may not choose
+// as a node's data does: by its routes, since a namespace may not choose
 // every one that the kernel has by sysctl.
 func congest(pid int, control string) error {
 	f, err := os.Open(filepath.Join("/proc", strconv.Itoa(pid), "ns/net"))
@@ -130,9 +130,6 @@ func congest(pid int, control string) error {
 		return fmt.Errorf("congestion control of a pod: %w", err)
 	}
 	for _, r := range routes {
-		if r.Gw == nil {
-			continue // to its gateway alone
-		}
 		r.Congctl = control
 		if err := handle.RouteReplace(&r); err != nil {
 			return fmt.Errorf("congestion control %s of a pod: %w", control, err)

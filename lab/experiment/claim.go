@@ -21,10 +21,10 @@ type Claim struct {
 	// Kind: order (who wins), ratio (by how much), slope (growth over a factor),
 	// crossing (where two lines meet) or bound (a limit kept).
 	Kind string `yaml:"kind" json:"kind" jsonschema:"enum=order,enum=ratio,enum=slope,enum=crossing,enum=bound"`
-	// Metric: p50 (default), p90, p99, mean, iqr-mean, iqr (response time), first
+	// Metric: p25, p50 (default), p90, p99, mean, iqr-mean, iqr (response time), first
 	// (request 1 of a connection, median), rate (answered requests a second),
 	// errors (share of requests) or share (of answers that took longer than limit).
-	Metric string `yaml:"metric,omitempty" json:"metric,omitempty" jsonschema:"enum=p50,enum=p90,enum=p99,enum=mean,enum=iqr-mean,enum=iqr,enum=first,enum=rate,enum=errors,enum=share"`
+	Metric string `yaml:"metric,omitempty" json:"metric,omitempty" jsonschema:"enum=p25,enum=p50,enum=p90,enum=p99,enum=mean,enum=iqr-mean,enum=iqr,enum=first,enum=rate,enum=errors,enum=share"`
 	// Limit of the response time, for the metric share.
 	Limit quantity.Duration `yaml:"limit,omitempty" json:"limit,omitempty"`
 	// Where narrows the cells that the claim speaks of.
@@ -84,6 +84,7 @@ const (
 
 // Metrics that only a claim has.
 const (
+	MetricP25     = "p25"
 	MetricIQRMean = "iqr-mean"
 	MetricIQR     = "iqr"
 	MetricRate    = "rate"
@@ -108,7 +109,7 @@ func Kinds() []string {
 // ClaimMetrics lists the metrics that a claim may be about: of those of
 // objectives, all but max, which no resample can bound.
 func ClaimMetrics() []string {
-	return []string{"p50", "p90", "p99", "mean", MetricIQRMean, MetricIQR, "first", MetricRate, MetricErrors, MetricShare}
+	return []string{MetricP25, "p50", "p90", "p99", "mean", MetricIQRMean, MetricIQR, "first", MetricRate, MetricErrors, MetricShare}
 }
 
 // Overs lists the factors that a claim may run over.

@@ -20,6 +20,8 @@ type Experiment struct {
 	// Substrate that the nodes are: hosts (default), where the workload is a process,
 	// or kubernetes, where each cluster is one and the workload a Deployment.
 	Substrate string `yaml:"substrate,omitempty" json:"substrate,omitempty" jsonschema:"enum=hosts,enum=kubernetes"`
+	// Kubernetes is what is chosen of its clusters, on that substrate.
+	Kubernetes *Kubernetes `yaml:"kubernetes,omitempty" json:"kubernetes,omitempty"`
 	// Topology of clusters and nodes.
 	Topology topology.Topology `yaml:"topology" json:"topology"`
 	// Scenarios are named sets of impairments; each is a level of the matrix.

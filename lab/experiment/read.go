@@ -106,6 +106,7 @@ func Read(file string, data []byte) (*Experiment, error) {
 	for _, p := range e.Topology.Check() {
 		c.add("topology."+p.Path, p.Hint, "%s", p.Message)
 	}
+	c.kubernetes()
 	c.scenarios()
 	c.systems()
 	c.workloads()

@@ -88,6 +88,8 @@ func mapType(t reflect.Type) *jsonschema.Schema {
 			&jsonschema.Schema{Type: "string", Enum: []any{impair.Uniform, impair.Normal, impair.Pareto}},
 			text("[./]", "delays.csv"),
 		)
+	case reflect.TypeFor[CIDR]():
+		return text(cidrPattern, "10.96.0.0/16")
 	case reflect.TypeFor[topology.Ref]():
 		return text(refPattern, "c1", "c1/worker")
 	}

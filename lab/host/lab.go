@@ -157,8 +157,8 @@ func create(t topology.Topology, o Options) (*Lab, error) {
 
 // findGroups begins whatever touches a lab: it needs root and control groups.
 func findGroups() (cgroup.Tree, error) {
-	if os.Geteuid() != 0 {
-		return cgroup.Tree{}, fmt.Errorf("cannot make, enter or remove network namespaces: %w", ErrNotRoot)
+	if err := RequireRoot(); err != nil {
+		return cgroup.Tree{}, err
 	}
 	return cgroup.FindHere()
 }

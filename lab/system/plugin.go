@@ -44,7 +44,10 @@ type Plugin struct {
 }
 
 // kinds of systems, from the bottom of a stack to its top.
-var kinds = []string{"platform", "underlay", "interconnect", "balancer", "overlay"}
+var kinds = []string{"platform", "underlay", "interconnect", KindBalancer, "overlay"}
+
+// KindBalancer is that of systems which choose who of a service takes a request.
+const KindBalancer = "balancer"
 
 // Substrate says how a system runs on one substrate. Every string in it, and
 // every file, is a text/template over Values. It has either an Address or an

@@ -40,6 +40,9 @@ func showKubernetes(ctx context.Context, b *bench) error {
 	if err := errors.Join(err, s.Close()); err != nil {
 		return err
 	}
+	if err := errors.Join(b.choices(ctx, programs), b.refusals(ctx)); err != nil {
+		return err
+	}
 	return b.churn(ctx)
 }
 

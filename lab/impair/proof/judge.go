@@ -74,6 +74,23 @@ func (h Host) String() string {
 // taken away, or the emulator kept from its packets.
 func (h Host) Disturbed() bool { return h.StealNs > 0 || h.Gaps > 0 }
 
+// Bounds of what a hypervisor may take of the cores while a repetition runs: on a
+// quiet one 2 of 679 repetitions had more. Steal is counted in ticks of 10 ms.
+const (
+	stolenMost  = 0.05
+	stolenLeast = 30 * time.Millisecond
+)
+
+// Robbed says why a repetition that took so long on so many cores is better tried
+// again: too much of their time was given to others. It is empty for one that is not.
+func (h Host) Robbed(took time.Duration, cores int) string {
+	of := took * time.Duration(cores)
+	if stolen := time.Duration(h.StealNs); stolen > max(stolenLeast, time.Duration(stolenMost*float64(of))) {
+		return fmt.Sprintf("the hypervisor gave %.0f%% of the cores to others (at most %.0f%%); %s", 100*float64(stolen)/float64(of), 100*stolenMost, h)
+	}
+	return ""
+}
+
 // short rounds to what a reader compares.
 func short(ns int64) string { return time.Duration(ns).Round(time.Microsecond).String() }
 

@@ -404,3 +404,22 @@ func TestAlterationsAreFound(t *testing.T) {
 		}
 	}
 }
+
+// A repetition is tried again where more than 5 % of the cores' time was taken, and
+// more than two ticks of it.
+func TestRobbed(t *testing.T) {
+	const cores = 2
+	for _, c := range []struct {
+		stolen, took time.Duration
+		want         string
+	}{
+		{0, time.Second, ""},
+		{30 * time.Millisecond, 100 * time.Millisecond, ""},
+		{100 * time.Millisecond, time.Second, ""},
+		{110 * time.Millisecond, time.Second, "the hypervisor gave 6% of the cores to others (at most 5%); steal 110ms, longest gap 0s"},
+	} {
+		if got := (Host{StealNs: int64(c.stolen)}).Robbed(c.took, cores); got != c.want {
+			t.Errorf("%s of %s: %q, want %q", c.stolen, c.took, got, c.want)
+		}
+	}
+}

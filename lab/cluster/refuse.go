@@ -1,0 +1,199 @@
+package cluster
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"time"
+
+	"skerry.dev/skerry/lab/host"
+	"skerry.dev/skerry/lab/topology"
+)
+
+// What a lab of clusters takes, in bytes, as make show AREA=kubernetes measures it:
+// memory of a cluster (its control plane and DNS) and of each node (with its images),
+// and on the disk of labs the images, the store of each cluster and the logs of each
+// node.
+const (
+	clusterMemory, nodeMemory        = 300e6, 150e6
+	labDisk, clusterDisk, nodeDisk   = 50e6, 160e6, 5e6
+	spareNumerator, spareDenominator = 3, 2
+)
+
+// earliest is when no clock that is set can be before: certificates that are made by
+// another are not valid by the right one.
+var earliest = time.Date(2026, time.January, 1, 0, 0, 0, 0, time.UTC)
+
+// Refuse says why clusters of a topology cannot be made on this machine, before
+// anything is made: nil where nothing speaks against it. What it tries leaves nothing.
+func Refuse(t *topology.Topology, c Choice, now time.Time) error {
+	if err := host.RequireRoot(); err != nil {
+		return err
+	}
+	c, err := c.complete()
+	if err != nil {
+		return err
+	}
+	m, err := look(host.Root(), now)
+	if err != nil {
+		return err
+	}
+	if err := m.refuse(t, c); err != nil {
+		return err
+	}
+	for _, need := range c.needs() {
+		if err := need.missing(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// machine is what of this machine decides, beside its kernel, whether clusters can be
+// made on it.
+type machine struct {
+	// now is what its clock says, built when this program was made.
+	now, built time.Time
+	// memory that is available, and what is free on the disk of labs, in bytes; dir is
+	// their folder.
+	memory, disk uint64
+	dir          string
+	subnets      []subnet
+}
+
+// subnet is one that an interface of the machine has an address in.
+type subnet struct {
+	link string
+	netip.Prefix
+}
+
+// refuse says what speaks against clusters on a machine.
+func (m machine) refuse(t *topology.Topology, c Choice) error {
+	least := earliest
+	if m.built.After(least) {
+		least = m.built
+	}
+	// Clocks of file systems are off by a little.
+	if m.now.Before(least.Add(-clockSlack)) {
+		return &ClockError{Now: m.now, Least: least}
+	}
+	if err := m.overlap(t, c); err != nil {
+		return err
+	}
+	clusters, nodes := uint64(len(t.Clusters)), uint64(len(t.Nodes()))
+	for _, r := range []ShortError{
+		{What: "memory", Need: clusters*clusterMemory + nodes*nodeMemory, Free: m.memory},
+		{What: "disk", Where: m.dir, Need: labDisk + clusters*clusterDisk + nodes*nodeDisk, Free: m.disk},
+	} {
+		if r.Need = r.Need * spareNumerator / spareDenominator; r.Need > r.Free {
+			r.Clusters, r.Nodes = len(t.Clusters), len(t.Nodes())
+			return &r
+		}
+	}
+	return nil
+}
+
+// overlap says which range of a cluster holds addresses of a network that the machine
+// is in.
+func (m machine) overlap(t *topology.Topology, c Choice) error {
+	for i, cluster := range t.Clusters {
+		n := c.networkOf(i)
+		for _, r := range []OverlapError{{Key: "pods", Range: n.pods}, {Key: "services", Range: n.services}} {
+			if at := slices.IndexFunc(m.subnets, func(s subnet) bool { return s.Overlaps(r.Range) }); at >= 0 {
+				r.Cluster, r.Interface, r.Subnet, r.Free = cluster.Name, m.subnets[at].link, m.subnets[at].Prefix, m.free(t, n)
+				return &r
+			}
+		}
+	}
+	return nil
+}
+
+// free is a range that neither the machine nor the lab has, of those for private use
+// (RFC 1918); not valid where there is none left to try.
+func (m machine) free(t *topology.Topology, n network) netip.Prefix {
+	const first, last, length = 16, 31, 16
+	taken := append(t.Networks(), n.pods, n.services)
+	for _, s := range m.subnets {
+		taken = append(taken, s.Prefix)
+	}
+	for i := byte(first); i <= last; i++ {
+		p := netip.PrefixFrom(netip.AddrFrom4([4]byte{172, i, 0, 0}), length)
+		if !slices.ContainsFunc(taken, p.Overlaps) {
+			return p
+		}
+	}
+	return netip.Prefix{}
+}
+
+// OverlapError says that a cluster would have addresses of a network that this machine
+// is in: who works on it would take one for the other.
+type OverlapError struct {
+	// Cluster whose range it is, and the key of the experiment that sets it.
+	Cluster, Key string
+	Range        netip.Prefix
+	// Interface of the machine, with its network.
+	Interface string
+	Subnet    netip.Prefix
+	// Free is a range to take in its place; there may be none to name.
+	Free netip.Prefix
+}
+
+// Error names the range, the interface and its network.
+func (e *OverlapError) Error() string {
+	return fmt.Sprintf("%s of cluster %s, %s, overlap %s, the network of this machine's interface %s", e.Key, e.Cluster, e.Range, e.Subnet, e.Interface)
+}
+
+// Hint names the key and a range for it.
+func (e *OverlapError) Hint() string {
+	if !e.Free.IsValid() {
+		return fmt.Sprintf("set kubernetes.%s in the file to a range that is free here", e.Key)
+	}
+	return fmt.Sprintf("write kubernetes: {%s: %s} in the file, or another range that is free here", e.Key, e.Free)
+}
+
+// ShortError says that the machine has too little of something.
+type ShortError struct {
+	// What it is: memory or disk. Where the disk is, a folder.
+	What, Where     string
+	Clusters, Nodes int
+	// Need is what is asked for, with a margin, and Free what there is, in bytes.
+	Need, Free uint64
+}
+
+// Error tells both figures.
+func (e *ShortError) Error() string {
+	what := e.What
+	if e.Where != "" {
+		what += " at " + e.Where
+	}
+	return fmt.Sprintf("Kubernetes on %s of %s wants %s of %s, and %s are free",
+		count(e.Nodes, "node"), count(e.Clusters, "cluster"), gigabytes(e.Need), what, gigabytes(e.Free))
+}
+
+// Hint says what helps.
+func (e *ShortError) Hint() string {
+	return "free some, or take clusters or nodes out of the topology"
+}
+
+func count(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+func gigabytes(n uint64) string { return fmt.Sprintf("%.2f GB", float64(n)/1e9) }
+
+// ClockError says that the machine's clock is behind.
+type ClockError struct{ Now, Least time.Time }
+
+// Error tells both times.
+func (e *ClockError) Error() string {
+	return fmt.Sprintf("the clock says %s, before %s, which is past: certificates of clusters would not hold",
+		e.Now.UTC().Format(time.RFC3339), e.Least.UTC().Format(time.RFC3339))
+}
+
+// Hint says what to do.
+func (e *ClockError) Hint() string {
+	return "set the machine's clock; 'date --set' does, or a client of NTP"
+}

@@ -1,0 +1,218 @@
+package cluster
+
+import (
+	"errors"
+	"net/netip"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"skerry.dev/skerry/lab/topology"
+)
+
+// pairs is a lab of two clusters of two nodes.
+var pairs = topology.Topology{Clusters: []topology.Cluster{
+	{Name: "c1", Nodes: []string{"head", "worker"}}, {Name: "c2", Nodes: []string{"head", "worker"}},
+}}
+
+// roomy is a machine that nothing speaks against.
+func roomy() machine {
+	return machine{
+		now:   time.Date(2026, time.November, 21, 12, 0, 0, 0, time.UTC),
+		built: time.Date(2026, time.November, 21, 12, 30, 0, 0, time.UTC), // by a clock that is ahead by less than the slack
+		dir:   "/run/skerry", memory: 8e9, disk: 8e9,
+		subnets: []subnet{{"eth0", netip.MustParsePrefix("192.0.2.0/24")}},
+	}
+}
+
+func TestRefuse(t *testing.T) {
+	for name, c := range map[string]struct {
+		spoil      func(m *machine, c *Choice)
+		want, hint string // empty for what is taken
+	}{
+		"nothing": {func(*machine, *Choice) {}, "", ""},
+		"the network of eth0 is that of pods": {
+			func(m *machine, _ *Choice) {
+				m.subnets = append(m.subnets, subnet{"eth1", netip.MustParsePrefix("10.102.3.0/24")})
+			},
+			"pods of cluster c2, 10.102.0.0/16, overlap 10.102.3.0/24, the network of this machine's interface eth1",
+			"write kubernetes: {pods: 172.16.0.0/16} in the file, or another range that is free here",
+		},
+		"a network that holds all of 10": {
+			func(m *machine, c *Choice) {
+				m.subnets = []subnet{{"wan0", netip.MustParsePrefix("10.0.0.0/8")}, {"docker0", netip.MustParsePrefix("172.16.0.0/15")}}
+				c.Pods = netip.MustParsePrefix("172.18.0.0/16")
+			},
+			"services of cluster c1, 10.201.0.0/16, overlap 10.0.0.0/8, the network of this machine's interface wan0",
+			"write kubernetes: {services: 172.19.0.0/16} in the file, or another range that is free here",
+		},
+		"chosen ranges that are free": {
+			func(m *machine, c *Choice) {
+				m.subnets = []subnet{{"wan0", netip.MustParsePrefix("10.0.0.0/8")}}
+				c.Pods, c.Services = netip.MustParsePrefix("172.18.0.0/16"), netip.MustParsePrefix("172.19.0.0/16")
+			}, "", "",
+		},
+		"no range to name": {
+			func(m *machine, c *Choice) {
+				m.subnets = []subnet{{"tun0", netip.MustParsePrefix("0.0.0.0/0")}}
+			},
+			"pods of cluster c1, 10.101.0.0/16, overlap 0.0.0.0/0, the network of this machine's interface tun0",
+			"set kubernetes.pods in the file to a range that is free here",
+		},
+		"memory": {
+			func(m *machine, _ *Choice) { m.memory = 1.79e9 },
+			"Kubernetes on 4 nodes of 2 clusters wants 1.80 GB of memory, and 1.79 GB are free",
+			"free some, or take clusters or nodes out of the topology",
+		},
+		"memory that is enough": {func(m *machine, _ *Choice) { m.memory = 1.8e9 }, "", ""},
+		"disk": {
+			func(m *machine, _ *Choice) { m.disk = 1e6 },
+			"Kubernetes on 4 nodes of 2 clusters wants 0.58 GB of disk at /run/skerry, and 0.00 GB are free",
+			"free some, or take clusters or nodes out of the topology",
+		},
+		"a clock of 1970": {
+			func(m *machine, _ *Choice) { m.now, m.built = time.Unix(0, 0), time.Unix(0, 0) },
+			"the clock says 1970-01-01T00:00:00Z, before 2026-01-01T00:00:00Z, which is past: certificates of clusters would not hold",
+			"set the machine's clock; 'date --set' does, or a client of NTP",
+		},
+		"a clock before this program": {
+			func(m *machine, _ *Choice) { m.built = m.now.Add(2 * time.Hour) },
+			"the clock says 2026-11-21T12:00:00Z, before 2026-11-21T14:00:00Z, which is past: certificates of clusters would not hold",
+			"set the machine's clock; 'date --set' does, or a client of NTP",
+		},
+	} {
+		m, choice := roomy(), Choice{}
+		c.spoil(&m, &choice)
+		err := m.refuse(&pairs, choice)
+		if c.want == "" {
+			if err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+			continue
+		}
+		hinted, ok := errors.AsType[interface {
+			error
+			Hint() string
+		}](err)
+		if !ok || hinted.Error() != c.want || hinted.Hint() != c.hint {
+			t.Errorf("%s: got %v, want %s; hint %s", name, err, c.want, c.hint)
+		}
+	}
+}
+
+// What the machine says of itself is read as it is.
+func TestLook(t *testing.T) {
+	before := time.Now()
+	m, err := look(filepath.Join(t.TempDir(), "not", "there"), before)
+	if err != nil || m.memory == 0 || m.disk == 0 || m.now != before || m.built.After(time.Now()) {
+		t.Errorf("%+v, %v", m, err)
+	}
+	for text, want := range map[string]uint64{
+		"MemTotal:       24731068 kB\nMemFree:        20610992 kB\nMemAvailable:   1024 kB\n": 1 << 20,
+		"MemTotal: 1 kB\n":        0,
+		"MemAvailable:   many kB": 0,
+		"":                        0,
+	} {
+		got, err := available(text)
+		if got != want || (err == nil) != (want > 0) {
+			t.Errorf("%q: got %d, %v", text, got, err)
+		}
+	}
+}
+
+// Each choice tries what it needs and no more, and what is not there is named with
+// what brings it.
+func TestNeeds(t *testing.T) {
+	always := []string{"control group controller cpu", "control group controller memory", "control group controller pids", "overlayfs", "nf_tables that nft can use"}
+	for _, c := range []struct {
+		Choice
+		more []string
+	}{
+		{Choice{}, nil},
+		{Choice{Proxy: ProxyNone}, nil},
+		{Choice{CNI: CNIBridge}, []string{"bridge", "br_netfilter"}},
+		{Choice{CNI: CNIFlannel}, []string{"bridge", "br_netfilter", "vxlan"}},
+		{Choice{Proxy: ProxyIPTables}, []string{"ip_tables that iptables can use"}},
+		{Choice{Proxy: ProxyIPVS}, []string{"ip_vs", "dummy", "ip_set that ipset can use", "ip_tables that iptables can use"}},
+	} {
+		choice, err := c.complete()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, n := range choice.needs() {
+			got = append(got, n.what)
+		}
+		if want := append(always[:len(always):len(always)], c.more...); strings.Join(got, ", ") != strings.Join(want, ", ") {
+			t.Errorf("%+v needs %q, want %q", c.Choice, got, want)
+		}
+	}
+}
+
+func TestMissing(t *testing.T) {
+	n := need{what: "ip_vs", by: "proxy: ipvs", remedy: module("ip_vs", "CONFIG_IP_VS"), instead: "proxy: nftables"}
+	for err, want := range map[error][2]string{
+		nil: {},
+		unix.ENOENT: {
+			"this kernel has no ip_vs, which proxy: ipvs needs: no such file or directory",
+			"modprobe ip_vs, or a kernel with CONFIG_IP_VS; proxy: nftables does without",
+		},
+		&exec.Error{Name: "ipset", Err: exec.ErrNotFound}: {
+			"the program ipset is not installed, which proxy: ipvs needs", "apt-get install ipset; './setup kube' does",
+		},
+	} {
+		n.try = func() error { return err }
+		got := n.missing()
+		if err == nil {
+			if got != nil {
+				t.Errorf("what is there is missing: %v", got)
+			}
+			continue
+		}
+		hinted, ok := errors.AsType[interface {
+			error
+			Hint() string
+		}](got)
+		if !ok || [2]string{hinted.Error(), hinted.Hint()} != want {
+			t.Errorf("got %v, want %q", got, want)
+		}
+	}
+}
+
+// Trials answer for this machine, and leave nothing. What a kernel or a machine has not
+// is taken from it by a program that says no.
+func TestTrials(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("needs root: namespaces are made")
+	}
+	before, err := filepath.Glob("/run/*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, try := range []func() error{fresh(tryOverlay), fresh(tryNFTables)} {
+		if err := try(); err != nil {
+			t.Errorf("clusters of this machine have it: %v", err)
+		}
+	}
+	dir := t.TempDir()
+	refuse := "#!/bin/sh\ncat >/dev/null\necho 'Could not process rule: Operation not supported' >&2\necho more >&2\nexit 1\n"
+	if err := os.WriteFile(filepath.Join(dir, "nft"), []byte(refuse), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", dir+":/usr/bin:/bin")
+	if err := fresh(tryNFTables)(); err == nil || err.Error() != "nft: Could not process rule: Operation not supported" {
+		t.Errorf("a program that says no: %v", err)
+	}
+	t.Setenv("PATH", t.TempDir())
+	if err := fresh(tryNFTables)(); !errors.Is(err, exec.ErrNotFound) {
+		t.Errorf("no program: %v", err)
+	}
+	if after, err := filepath.Glob("/run/*"); err != nil || strings.Join(after, " ") != strings.Join(before, " ") {
+		t.Errorf("/run has %v, and had %v", after, before)
+	}
+}

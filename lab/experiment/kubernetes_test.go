@@ -1,0 +1,100 @@
+package experiment_test
+
+import (
+	"encoding/json"
+	"os"
+	"reflect"
+	"regexp"
+	"strings"
+	"testing"
+
+	"skerry.dev/skerry/lab/experiment"
+)
+
+// onKubernetes is the quickstart with a block kubernetes:, of two clusters of two
+// nodes.
+func onKubernetes(t testing.TB, block string) (*experiment.Experiment, error) {
+	t.Helper()
+	text, err := os.ReadFile("testdata/quickstart.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return experiment.Read("f", append(text, "substrate: kubernetes\nkubernetes: "+block+"\n"...))
+}
+
+// What is chosen is read, survives its record in run.json, and stays out of it where
+// nothing is.
+func TestKubernetes(t *testing.T) {
+	e, err := onKubernetes(t, "{cni: flannel, proxy: ipvs, pods: 10.244.0.0/16, services: 10.96.0.0/16}")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := json.Marshal(e.Kubernetes)
+	if want := `{"cni":"flannel","proxy":"ipvs","pods":"10.244.0.0/16","services":"10.96.0.0/16"}`; err != nil || string(text) != want {
+		t.Errorf("recorded as %s, %v", text, err)
+	}
+	var again experiment.Kubernetes
+	if err := json.Unmarshal(text, &again); err != nil || !reflect.DeepEqual(again, *e.Kubernetes) {
+		t.Errorf("read back as %+v, %v", again, err)
+	}
+	if text, err := json.Marshal(experiment.Kubernetes{}); err != nil || string(text) != "{}" {
+		t.Errorf("nothing is recorded as %s, %v", text, err)
+	}
+}
+
+func TestKubernetesRanges(t *testing.T) {
+	for block, want := range map[string]string{ // empty for what is good
+		"{}":                          "",
+		"{pods: 10.244.0.0/16}":       "",
+		"{services: 172.20.0.0/12}":   `"172.20.0.0/12" is an address in a range` + "\nhint: write 172.16.0.0/12 for all of it",
+		"{services: 172.30.255.0/24}": "",
+		"{pods: 192.168.4.0/22}":      "",
+		"{pods: 192.168.4.0/23}":      "192.168.4.0/23 is too small for the pods of 2 nodes, a /24 each\nhint: write a length of /22 or less",
+		"{pods: 192.168.4.0/28}":      "192.168.4.0/28 is too small for the pods of 2 nodes",
+		"{services: 192.168.4.0/25}":  "192.168.4.0/25 is too small for Services\nhint: write a length of /12 to /24",
+		"{services: 172.0.0.0/8}":     "172.0.0.0/8 is too large for Services",
+		"{pods: 10.0.0.0/8}":          "10.0.0.0/8 overlaps 10.201.0.0/16, which is for Services of cluster 1",
+		"{pods: 10.202.0.0/16}":       "overlaps 10.202.0.0/16, which is for Services of cluster 2",
+		"{pods: 10.203.0.0/16}":       "",
+		"{services: 10.101.0.0/20}":   "overlaps 10.101.0.0/16, which is for pods of cluster 1",
+		"{services: 10.2.0.0/16}":     "overlaps 10.2.0.0/16, which is for the nodes",
+		"{services: 10.3.0.0/16}":     "",
+		"{pods: 172.31.1.0/20}":       `"172.31.1.0/20" is an address in a range`,
+		"{pods: 172.31.0.0/20}":       "overlaps 172.31.0.0/16, which is for the nodes",
+		"{pods: 127.0.0.0/16}":        "overlaps 127.0.0.0/8, which is for loopback",
+		"{pods: 240.0.0.0/16}":        "which is for multicast and later use",
+		"{pods: 0.0.0.0/0}":           "0.0.0.0/0 overlaps",
+		"{pods: fd00::/48}":           `"fd00::/48" is not of IPv4`,
+		"{pods: 10.244.0.0}":          `"10.244.0.0" is no range of addresses`,
+		"{pods: 10.244.0.0/33}":       "is no range of addresses",
+
+		"{metrics: true, registry: true}":                             "",
+		"{nodes: [{node: c1/worker, cpu: 0.5, memory: 64MiB}]}":       "",
+		"{nodes: [{node: c1/wrker, cpu: 1}]}":                         `there is no node "c1/wrker"`,
+		"{nodes: [{node: c1/head, cpu: 1}, {node: c1/head, cpu: 1}]}": `node "c1/head" has a capacity already`,
+		"{nodes: [{node: c1/head}]}":                                  `node "c1/head" has neither cpu nor memory`,
+		"{nodes: [{node: c1/head, cpu: 0.0001}]}":                     "0.0001 cores are too little",
+		"{nodes: [{node: c1/head, cpu: -1}]}":                         "-1 cores are too little",
+		"{nodes: [{node: c1/head, memory: 1MiB}]}":                    "1MiB is too little for a pod",
+		"{pods: 10.96.0.0/16, services: 10.96.0.0/20}":                "10.96.0.0/16 overlaps 10.96.0.0/20, which is for Services",
+	} {
+		_, err := onKubernetes(t, block)
+		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%s: got %v, want %q", block, err, want)
+		}
+	}
+}
+
+// What the schema takes for a range is one to Read, or is told as such.
+func TestSchemaOfRanges(t *testing.T) {
+	_, defs := definitions(t)
+	pattern := regexp.MustCompile(defs["Kubernetes"].Properties["pods"].Pattern)
+	for text, matches := range map[string]bool{"10.244.0.0/16": true, "10.244.0.0": false, "fd00::/48": false, "a/16": false, "10.244/16": false} {
+		if pattern.MatchString(text) != matches {
+			t.Errorf("%q matches %s: %v", text, pattern, !matches)
+		}
+		if _, err := onKubernetes(t, "{pods: \""+text+"\"}"); (err == nil) != matches {
+			t.Errorf("%q: got %v", text, err)
+		}
+	}
+}
