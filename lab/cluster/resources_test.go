@@ -268,7 +268,7 @@ func push(t *testing.T, address string, image v1.Image) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		hand(t, http.MethodPost, address, "blobs/uploads/?digest="+digest.String(), "application/octet-stream", content)
+		hand(t, address, "blobs/uploads/?digest="+digest.String(), blob, content)
 	}
 	config, err := image.RawConfigFile()
 	if err != nil {
@@ -278,7 +278,7 @@ func push(t *testing.T, address string, image v1.Image) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	hand(t, http.MethodPost, address, "blobs/uploads/?digest="+digest.String(), "application/octet-stream", bytes.NewReader(config))
+	hand(t, address, "blobs/uploads/?digest="+digest.String(), blob, bytes.NewReader(config))
 	manifest, err := image.RawManifest()
 	if err != nil {
 		t.Fatal(err)
@@ -287,12 +287,19 @@ func push(t *testing.T, address string, image v1.Image) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	hand(t, http.MethodPut, address, "manifests/1", string(kind), bytes.NewReader(manifest))
+	hand(t, address, "manifests/1", string(kind), bytes.NewReader(manifest))
 }
 
+// blob is the media type of what a registry knows by its digest alone.
+const blob = "application/octet-stream"
+
 // hand sends one part of the image app to a registry.
-func hand(t *testing.T, method, address, path, kind string, content io.Reader) {
+func hand(t *testing.T, address, path, kind string, content io.Reader) {
 	t.Helper()
+	method := http.MethodPost
+	if kind != blob {
+		method = http.MethodPut
+	}
 	request, err := http.NewRequestWithContext(t.Context(), method, "http://"+address+"/v2/app/"+path, content)
 	if err != nil {
 		t.Fatal(err)
