@@ -3,6 +3,7 @@ package cluster
 import (
 	"net/netip"
 
+	"skerry.dev/skerry/lab/host"
 	"skerry.dev/skerry/lab/topology"
 )
 
@@ -50,7 +51,10 @@ type member struct {
 }
 
 // podGroup is the control group of the lab that the node's pods are below.
-func (m member) podGroup() string { return "pods-" + m.Host() }
+func (m member) podGroup() string { return host.PodGroup(m.Node) }
+
+// process is the name in the lab of a program of the node.
+func (m member) process(program string) string { return program + "-" + m.Host() }
 
 // members of cluster i, from 0, in their order: the first has the control plane.
 func members(t *topology.Topology, cluster int) []member {
