@@ -2,6 +2,7 @@ package cluster_test
 
 import (
 	"context"
+	"errors"
 	"io"
 	"net"
 	"net/http"
@@ -67,7 +68,8 @@ func machine(t *testing.T) (all []string) {
 }
 
 // A cluster of two nodes serves a workload at one of them to a client at the other,
-// by its NodePort; afterwards the machine is as before.
+// by its NodePort, and does all that onOne asks of it; afterwards the machine is as
+// before.
 func TestClusterServes(t *testing.T) {
 	paths, before := built(t), machine(t)
 	topo := topology.Topology{Clusters: []topology.Cluster{{Name: "c1", Nodes: []string{"head", "worker"}}}}
@@ -105,6 +107,9 @@ func TestClusterServes(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	for _, test := range onOne {
+		t.Run(test.name, func(t *testing.T) { test.run(t, lab) })
+	}
 	if info, err := os.Stat(cluster.Kubeconfig(lab, "c1")); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("kubeconfig: %v, %v", info, err)
 	}
@@ -138,12 +143,19 @@ func TestProgramThatEnds(t *testing.T) {
 		}
 	}()
 	began := time.Now()
-	_, err = cluster.Up(t.Context(), lab, cluster.Options{Programs: paths, Agent: agent, Now: began})
+	_, err = cluster.Up(t.Context(), lab, cluster.Options{Programs: paths, Agent: agent, Now: began, Logs: filepath.Join(t.TempDir(), "kept")})
 	if want := "cluster c1: etcd-c1-head has ended (exit status 3): no space left"; err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
 	}
 	if took := time.Since(began); took > 30*time.Second {
 		t.Errorf("it was told after %s", took)
+	}
+	start, ok := errors.AsType[*cluster.StartError](err)
+	if !ok {
+		t.Fatal("no logs are kept")
+	}
+	if text, err := os.ReadFile(filepath.Join(start.Logs, "c1/head/etcd.log")); err != nil || string(text) != "no space left\n" {
+		t.Errorf("kept of etcd is %q, %v", text, err)
 	}
 }
 

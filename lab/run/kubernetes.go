@@ -47,7 +47,9 @@ func (r *runner) startClusters(ctx context.Context) error {
 	if !r.onKubernetes() {
 		return nil
 	}
-	clusters, err := cluster.Up(ctx, r.lab, cluster.Options{Programs: r.Kubernetes, Agent: r.Agent, Keep: []string{r.store.dir}, Choice: Choice(r.Experiment), Now: r.Now()})
+	clusters, err := cluster.Up(ctx, r.lab, cluster.Options{
+		Programs: r.Kubernetes, Agent: r.Agent, Keep: []string{r.store.dir}, Choice: Choice(r.Experiment), Now: r.Now(), Logs: r.store.dir + "-logs",
+	})
 	if err != nil {
 		return err
 	}
