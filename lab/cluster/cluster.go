@@ -184,7 +184,7 @@ func (c *Cluster) startForward(a authority) (err error) {
 func (c *Cluster) startRuntime(ctx context.Context, m member) error {
 	dir := c.dirOf(m)
 	others := slices.DeleteFunc(slices.Clone(c.members), func(o member) bool { return o.Node == m.Node })
-	if err := c.lab.Within(m.Ref(), func() error { return m.prepare(dir, c.kept(), others) }); err != nil {
+	if err := c.lab.Within(m.Ref(), func() error { return m.prepare(dir, c.kept(), others, c.lab.Topology.CongestionControl()) }); err != nil {
 		return err
 	}
 	var said bytes.Buffer
