@@ -220,7 +220,7 @@ func (c *Cluster) startRuntime(ctx context.Context, m member) error {
 	dir := c.dirOf(m)
 	others := slices.DeleteFunc(slices.Clone(c.members), func(o member) bool { return o.Node == m.Node || c.options.tunnels() })
 	err := c.lab.Within(m.Ref(), func() error {
-		return errors.Join(m.prepare(dir, c.kept(), others), c.options.filterBridged())
+		return errors.Join(m.prepare(dir, c.kept(), others, c.lab.Topology.CongestionControl()), c.options.filterBridged())
 	})
 	if err != nil {
 		return err

@@ -90,7 +90,7 @@ func TestClusterServes(t *testing.T) {
 		t.Fatal(err)
 	}
 	const port, nodePort = 8080, 30080
-	w := cluster.Workload{Name: "hello", Node: "c1/worker", Port: port, NodePort: nodePort, Args: []string{"serve", "hello-world", "--listen", "0.0.0.0:8080"}}
+	w := cluster.Workload{Name: "hello", Nodes: []topology.Ref{"c1/worker"}, Port: port, NodePort: nodePort, Args: []string{"serve", "hello-world", "--listen", "0.0.0.0:8080"}}
 	for range 2 { // also after it was taken away
 		if err := clusters[0].Deploy(t.Context(), w); err != nil {
 			t.Fatal(err)
@@ -99,7 +99,7 @@ func TestClusterServes(t *testing.T) {
 			t.Error("the workload says nothing")
 		}
 		pods, err := clusters[0].Pods(t.Context(), w.Name)
-		if err != nil || len(pods) != 1 || pods[0].Node != w.Node || pods[0].Use.CPU <= 0 || pods[0].Ended != "" {
+		if err != nil || len(pods) != 1 || pods[0].Node != w.Nodes[0] || pods[0].Use.CPU <= 0 || pods[0].Ended != "" {
 			t.Fatalf("its pods are %+v, %v", pods, err)
 		}
 		wantCubic(t, pods[0].Pid)
@@ -110,6 +110,8 @@ func TestClusterServes(t *testing.T) {
 	for _, test := range onOne {
 		t.Run(test.name, func(t *testing.T) { test.run(t, lab) })
 	}
+	t.Run("replicas", func(t *testing.T) { testReplicas(t, lab, clusters[0]) })
+	t.Run("job", func(t *testing.T) { testJob(t, clusters[0]) })
 	if info, err := os.Stat(cluster.Kubeconfig(lab, "c1")); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("kubeconfig: %v, %v", info, err)
 	}

@@ -41,7 +41,7 @@ var onOne = []struct {
 }
 
 // hello is a workload at the worker, and where it is asked.
-var hello = cluster.Workload{Name: "hello", Node: "c1/worker", Port: 8080, NodePort: 30080, Args: []string{"serve", "hello-world", "--listen", "0.0.0.0:8080"}}
+var hello = cluster.Workload{Name: "hello", Nodes: []topology.Ref{"c1/worker"}, Port: 8080, NodePort: 30080, Args: []string{"serve", "hello-world", "--listen", "0.0.0.0:8080"}}
 
 const (
 	helloAt = "10.1.0.2:30080"

@@ -11,6 +11,7 @@ import (
 	"skerry.dev/skerry/lab/cluster"
 	"skerry.dev/skerry/lab/host"
 	"skerry.dev/skerry/lab/measure"
+	"skerry.dev/skerry/lab/topology"
 )
 
 const kubernetesCommand = "make show AREA=kubernetes"
@@ -132,7 +133,7 @@ const cutWorkload = "cut"
 // cutOff cuts the link of a node that serves, and heals it.
 func (b *bench) cutOff(ctx context.Context, s *session, c *cluster.Cluster) error {
 	const node, notReadyMost, readyMost = service, 8 * time.Second, 4 * time.Second
-	w := cluster.Workload{Name: cutWorkload, Node: node, Port: 8080, NodePort: 30080, Args: []string{"serve", "hello-world", "--listen", "0.0.0.0:8080"}}
+	w := cluster.Workload{Name: cutWorkload, Nodes: []topology.Ref{node}, Port: 8080, NodePort: 30080, Args: []string{"serve", "hello-world", "--listen", "0.0.0.0:8080"}}
 	if err := c.Deploy(ctx, w); err != nil {
 		return err
 	}
