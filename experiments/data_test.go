@@ -135,6 +135,7 @@ func TestScenariosAsPublished(t *testing.T) {
 	}
 	for file, whole := range map[string]bool{
 		"crt-direct-f3.yaml": true, "crt-direct-full.yaml": true, "crt-direct-t3-cloud.yaml": false, "crt-direct-t3-edge.yaml": false,
+		"kubernetes-crt.yaml": false,
 	} {
 		e := read(t, file)
 		found := 0
@@ -170,7 +171,7 @@ func TestSitesAsPublished(t *testing.T) {
 	if err != nil || len(files) != 4 {
 		t.Fatalf("%v, %v", files, err)
 	}
-	for _, file := range files {
+	for _, file := range append(files, "kubernetes-inl.yaml") {
 		e := read(t, file)
 		for _, s := range e.Scenarios {
 			site, label, _ := strings.Cut(s.Name, "-")

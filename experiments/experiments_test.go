@@ -40,3 +40,21 @@ func TestEveryFileIsAnExperiment(t *testing.T) {
 		}
 	}
 }
+
+// The cells on kubernetes are cells of the quickstart, so that a comparison of the
+// two says what Kubernetes adds.
+func TestKubernetesIsTheQuickstart(t *testing.T) {
+	quickstart := map[string]bool{}
+	for _, c := range read(t, "quickstart.yaml").Cells() {
+		quickstart[c.ID()] = true
+	}
+	pods := read(t, "kubernetes.yaml")
+	if pods.Substrate != experiment.SubstrateKubernetes {
+		t.Errorf("its substrate is %q", pods.Substrate)
+	}
+	for _, c := range pods.Cells() {
+		if !quickstart[c.ID()] {
+			t.Errorf("the quickstart has no cell %s", c)
+		}
+	}
+}

@@ -269,6 +269,28 @@ func (g Group) Children() ([]string, error) {
 	return names, nil
 }
 
+// Leaves are the groups below this one that have none below themselves; the group
+// itself where there are none.
+func (g Group) Leaves() ([]Group, error) {
+	names, err := g.Children()
+	if err != nil {
+		return nil, err
+	}
+	if len(names) == 0 {
+		return []Group{g}, nil
+	}
+	slices.Sort(names)
+	var all []Group
+	for _, name := range names {
+		leaves, err := g.Child(name).Leaves()
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, leaves...)
+	}
+	return all, nil
+}
+
 // Processes lists the processes of the group and of the groups below it.
 func (g Group) Processes() ([]int, error) {
 	var pids []int

@@ -186,6 +186,33 @@ func TestDelegate(t *testing.T) {
 	}
 }
 
+// Leaves are what has nothing below, or the group itself.
+func TestLeaves(t *testing.T) {
+	dir := t.TempDir()
+	g := Tree{cpu: dir, memory: dir, v2: true}.Group("pods")
+	for _, want := range []struct{ made, paths []string }{
+		{nil, []string{"/pods"}},
+		{[]string{"b/one", "b/two", "a"}, []string{"/pods/a", "/pods/b/one", "/pods/b/two"}},
+	} {
+		for _, name := range want.made {
+			if err := os.MkdirAll(filepath.Join(dir, "pods", name), 0o755); err != nil {
+				t.Fatal(err)
+			}
+		}
+		leaves, err := g.Leaves()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var paths []string
+		for _, l := range leaves {
+			paths = append(paths, l.Path())
+		}
+		if !slices.Equal(paths, want.paths) {
+			t.Errorf("got %v, want %v", paths, want.paths)
+		}
+	}
+}
+
 func TestWanted(t *testing.T) {
 	if got := wanted("cpuset cpu io memory hugetlb pids rdma misc\n"); got != "+cpuset +cpu +memory +hugetlb +pids" {
 		t.Errorf("got %s", got)

@@ -104,7 +104,8 @@ Begin with:  skerry run experiments/quickstart.yaml`,
 	}
 	add("experiment", c.run(), c.status(), c.validate(), c.plan(), c.report(), c.compare(), c.export(), c.importSamples(), c.systems(), c.doctor())
 	add("experiment", c.reproduce())
-	add("lab", c.up(), c.ps(), c.exec(), c.shell(), c.link(), c.fault(), c.capture(), c.down(), c.kubeconfig(), c.kube())
+	add("lab", c.up(), c.ps(), c.exec(), c.shell(), c.logs(), c.link(), c.fault(), c.capture(), c.down())
+	add("lab", c.kubeconfig(), c.loadImage(), c.kube())
 	root.AddCommand(c.gen())
 	return root
 }

@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -16,6 +17,7 @@ import (
 
 	"skerry.dev/skerry/internal/gobuild"
 	"skerry.dev/skerry/internal/programs"
+	"skerry.dev/skerry/kube"
 )
 
 // bin is the folder of the programs that TestMain builds.
@@ -65,6 +67,13 @@ func TestScripts(t *testing.T) {
 			case "ipvs":
 				_, err := netlink.GenlFamilyGet("IPVS")
 				return err == nil, nil
+			case "kubernetes":
+				// Whether the programs of clusters are built.
+				b := gobuild.Builder{Catalogue: kube.Catalogue()}
+				return !slices.ContainsFunc(kube.Catalogue().Names(), func(program string) bool {
+					_, here := b.Find(t.Context(), program)
+					return !here
+				}), nil
 			case "userspace":
 				// Whether links are emulated by a process of ours.
 				out, err := exec.Command(filepath.Join(bin, "skerry"), "doctor").Output()

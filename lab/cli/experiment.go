@@ -33,6 +33,8 @@ type source struct {
 	digests map[string]string
 	// paths are the nodes that a request visits, by system.
 	paths map[string][]topology.Ref
+	// places of the topology, as systems see them.
+	places system.Values
 }
 
 // read reads an experiment file, checks it, and renders every system dry. All
@@ -135,7 +137,7 @@ func load(tree fs.FS, e *experiment.Experiment) (s source, err error) {
 		if err != nil {
 			return source{}, usageError{error: err}
 		}
-		s.stacks[name], s.paths[name] = stack, stack.Path(values)
+		s.stacks[name], s.paths[name], s.places = stack, stack.Path(values), values
 	}
 	if err := checkTools(e); err != nil {
 		return source{}, usageError{error: err}
@@ -239,6 +241,7 @@ func (s source) printPlan(cmd *cobra.Command) error {
 		estimate := s.Estimate(cell, path...)
 		total += estimate * time.Duration(s.Repetitions)
 		hops := cell.Scenario.HopMap(path)
+		hops.Within = s.stacks[cell.System].Within(s.places, cell)
 		_, _ = fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", cell, cell.ID(), estimate.Round(time.Millisecond), cores, hops)
 	}
 	if err := w.Flush(); err != nil {

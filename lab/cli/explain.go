@@ -15,6 +15,7 @@ import (
 	"skerry.dev/skerry/lab/adapter"
 	"skerry.dev/skerry/lab/adapter/program"
 	"skerry.dev/skerry/lab/capture"
+	"skerry.dev/skerry/lab/cluster"
 	"skerry.dev/skerry/lab/experiment"
 	"skerry.dev/skerry/lab/host"
 	"skerry.dev/skerry/lab/run"
@@ -108,6 +109,16 @@ func labHint(err error) string {
 		return "'skerry fault list' shows those in force, 'skerry fault undo LAB FAULT' ends one"
 	case errors.Is(err, host.ErrLabEnded):
 		return "the file has all that came before"
+	case errors.Is(err, cluster.ErrNoAnswer):
+		return "'skerry fault list' shows what was stopped on purpose, 'skerry logs LAB' whose words there are"
+	case errors.Is(err, cluster.ErrBoot):
+		return "'skerry logs LAB' lists whose words there are, 'skerry fault undo LAB FAULT' tries again"
+	case errors.Is(err, cluster.ErrNoRoom):
+		return "load it into one cluster, or take down a lab that is not needed"
+	case errors.Is(err, cluster.ErrNoPod):
+		return "'skerry ps' says what it waits for"
+	case errors.Is(err, cluster.ErrProtected):
+		return "'kubectl get pdb -A' shows the budgets; 'skerry fault kill' asks for no leave"
 	case errors.Is(err, capture.ErrNoCompiler):
 		return "apt-get install tcpdump, or leave --filter out"
 	}
@@ -127,6 +138,9 @@ func ownHint(err error) string {
 	}
 	if bundle, ok := errors.AsType[*gobuild.BundleError](err); ok {
 		return bundle.Hint
+	}
+	if start, ok := errors.AsType[*cluster.StartError](err); ok {
+		return "what the programs of its clusters said is in " + start.Logs
 	}
 	if stack, ok := errors.AsType[*system.StackError](err); ok {
 		return stack.Hint

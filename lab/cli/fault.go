@@ -12,13 +12,14 @@ import (
 	"github.com/spf13/cobra"
 
 	"skerry.dev/skerry/internal/quantity"
+	"skerry.dev/skerry/lab/cluster"
 	"skerry.dev/skerry/lab/host"
 	"skerry.dev/skerry/lab/impair"
 )
 
 func (c *commands) fault() *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "fault", Short: "Have links, nodes or processes of a lab fail, and undo it",
+		Use: "fault", Short: "Have links, nodes, processes or pods of a lab fail, and undo it",
 		Long: `Fault has something go wrong in a lab on purpose. A fault with --for is undone by
 the command itself: after that time, at Ctrl-C, or when its terminal is closed. Any
 other lasts, whatever becomes of the terminal: 'skerry fault list' shows it, 'skerry
@@ -32,6 +33,7 @@ Skerry does not step it.`,
 		Args: knownVerb, RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(c.faultCut(), c.faultDegrade(), c.faultFreeze(), c.faultKill(), c.faultList(), c.faultUndo())
+	cmd.AddCommand(c.faultReboot(), c.faultStopPlane(), c.faultEvict())
 	return cmd
 }
 
@@ -119,7 +121,10 @@ func (c *commands) faultFreeze() *cobra.Command {
 node's kernel goes on all the time: it answers pings, accepts connections and
 acknowledges what is sent, as that of a real machine does whose service hangs.
 PROCESS is a name as 'skerry ps' prints it, or that of a program; a process is
-frozen with its children. What is started in the node afterwards is not frozen.`,
+frozen with its children. What is started in the node afterwards is not frozen.
+
+A node of a Kubernetes cluster is frozen with its pods: it becomes NotReady, and its
+pods are taken out of Services, until some seconds after it goes on.`,
 		Example: `  skerry fault freeze quickstart c1/worker --for 5s
   skerry fault freeze quickstart c1/worker:haproxy`,
 		Args: exactly(2),
@@ -142,7 +147,8 @@ func (c *commands) faultKill() *cobra.Command {
 		Short: "Kill a node, or a process in it",
 		Long: `Kill takes a node off its networks and ends all its processes by SIGKILL, as if its
 power had failed: nobody is told. Undone, the node is on its networks again, as a
-machine that has booted, with none of its processes.
+machine that has booted, with none of its processes; one of a Kubernetes cluster
+starts its kubelet and all else, which bring its pods back.
 
 A PROCESS, by its name in 'skerry ps' or its program's, is ended with its children;
 the kernel closes its connections. That cannot be undone: start it anew.`,
@@ -199,7 +205,7 @@ func (c *commands) inject(cmd *cobra.Command, lab *host.Lab, f host.Fault, last 
 	case <-time.After(last.Std()):
 	}
 	// The time is up by a signal, too: it does not keep the fault from being undone.
-	err = lab.Undo(context.WithoutCancel(cmd.Context()), f.ID)
+	err = cluster.Undo(context.WithoutCancel(cmd.Context()), lab, f.ID)
 	switch {
 	case errors.Is(err, host.ErrNoFault):
 		cmd.PrintErrf("fault %d had been undone already\n", f.ID)
@@ -292,7 +298,8 @@ func (c *commands) faultUndo() *cobra.Command {
 	return &cobra.Command{
 		Use: "undo LAB [FAULT]", Short: "Undo a fault by its number, or all faults of a lab",
 		Long: `Undo has links do again what was set for them, frozen processes go on, and killed
-nodes be on their networks again; processes that were killed it does not start.`,
+nodes be on their networks again; processes that were killed it does not start, but
+for those of killed nodes of Kubernetes clusters and of stopped control planes.`,
 		Example: "  skerry fault undo quickstart 1\n  skerry fault undo quickstart",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) < 1 || len(args) > 2 {
@@ -331,7 +338,7 @@ nodes be on their networks again; processes that were killed it does not start.`
 }
 
 func undo(cmd *cobra.Command, lab *host.Lab, number int) error {
-	if err := lab.Undo(cmd.Context(), number); err != nil {
+	if err := cluster.Undo(cmd.Context(), lab, number); err != nil {
 		return err
 	}
 	cmd.Printf("fault %d is undone\n", number)

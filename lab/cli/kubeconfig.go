@@ -2,7 +2,6 @@ package cli
 
 import (
 	"errors"
-	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -35,14 +34,10 @@ administrator: --out writes it to a file that is the user's alone.`,
 			if err != nil {
 				return err
 			}
-			var names []string
-			for _, c := range lab.Topology.Clusters {
-				names = append(names, c.Name)
-			}
-			name := append(args, names[0])[1]
+			name := append(args, clusterNames(lab)[0])[1]
 			text, err := os.ReadFile(cluster.Kubeconfig(lab, name))
 			if errors.Is(err, fs.ErrNotExist) {
-				return usageError{fmt.Errorf("lab %s has no Kubernetes cluster %q", lab.Name, name), kubeconfigHint(lab, name, names)}
+				return noCluster(lab, name)
 			}
 			if err != nil {
 				return err

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"text/tabwriter"
@@ -62,7 +63,10 @@ func (c *commands) up() *cobra.Command {
 			return err
 		}
 		if programs != nil {
-			_, err = cluster.Up(cmd.Context(), lab, cluster.Options{Programs: programs, Agent: path, Choice: run.Choice(s.Experiment), Extras: run.Extras(s.Experiment), Now: began})
+			_, err = cluster.Up(cmd.Context(), lab, cluster.Options{
+				Programs: programs, Agent: path, Choice: run.Choice(s.Experiment), Extras: run.Extras(s.Experiment), Now: began,
+				Logs: filepath.Join(os.TempDir(), "skerry-"+lab.Name+"-logs"),
+			})
 		}
 		if err == nil {
 			err = lab.Release()
@@ -87,7 +91,9 @@ type labRow struct {
 	Links []host.Link `json:"links"`
 	// Processes in the nodes.
 	Processes []host.Running `json:"processes"`
-	Faults    []host.Fault   `json:"faults"`
+	// Pods of its Kubernetes clusters.
+	Pods   []podRow     `json:"pods,omitempty"`
+	Faults []host.Fault `json:"faults"`
 	// Counters by direction, FROM>TO.
 	Counters map[string]impair.Counters `json:"counters"`
 	Backend  string                     `json:"backend"`
@@ -98,12 +104,18 @@ type nodeRow struct {
 	Data string `json:"data"`
 	Mgmt string `json:"mgmt"`
 	Pid  int    `json:"pid"`
+	// Kubernetes says what its API server knows of the node: Ready, or why not.
+	Kubernetes string `json:"kubernetes,omitempty"`
 }
 
 func (c *commands) ps() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use: "ps", Short: "List the labs that are up, with their nodes and links",
+		Use: "ps", Short: "List the labs that are up, with their nodes, links, processes and pods",
+		Long: `Ps lists the labs that are up. Of Kubernetes clusters it tells which nodes are Ready,
+as their API server knows, and of each pod the CPU time that it has used since it began
+and the memory that it holds now, as the kernel accounts them. A process or container
+has the name by which 'skerry fault' takes it.`,
 		Args: exactly(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			rows, err := listLabs(cmd)
@@ -145,7 +157,12 @@ func listLabs(cmd *cobra.Command) ([]labRow, error) {
 			}
 		}
 		for _, n := range lab.Topology.Nodes() {
-			row.Nodes = append(row.Nodes, nodeRow{n.String(), n.Data.Addr().String(), n.Mgmt.Addr().String(), lab.Nodes[n.Ref()].Pid})
+			row.Nodes = append(row.Nodes, nodeRow{n.String(), n.Data.Addr().String(), n.Mgmt.Addr().String(), lab.Nodes[n.Ref()].Pid, ""})
+		}
+		if row.State == "up" {
+			if err := row.lookInto(cmd.Context(), lab); err != nil {
+				return nil, err
+			}
 		}
 		rows = append(rows, row)
 	}
@@ -161,7 +178,10 @@ func printLabs(cmd *cobra.Command, rows []labRow) error {
 	for _, r := range rows {
 		_, _ = fmt.Fprintf(w, "LAB %s\t%s\tlinks by %s\n", r.Name, r.State, dash(r.Backend))
 		for _, n := range r.Nodes {
-			_, _ = fmt.Fprintf(w, "  node %s\tdata %s\tmgmt %s\tpid %d\n", n.Node, n.Data, n.Mgmt, n.Pid)
+			_, _ = fmt.Fprintf(w, "  node %s\tdata %s\tmgmt %s\tpid %d%s\n", n.Node, n.Data, n.Mgmt, n.Pid, after(", ", n.Kubernetes))
+		}
+		for _, p := range r.Pods {
+			_, _ = fmt.Fprint(w, p.cells())
 		}
 		for _, p := range r.Processes {
 			_, _ = fmt.Fprintf(w, "  process %s:%s\t%s\t\t%s\n", p.Node, p.Name, strings.Join(p.Programs, ", "), count(len(p.Pids), "pid"))
@@ -180,8 +200,15 @@ func printLabs(cmd *cobra.Command, rows []labRow) error {
 
 func (c *commands) exec() *cobra.Command {
 	return &cobra.Command{
-		Use: "exec LAB NODE -- COMMAND [ARG...]", Short: "Run a command in a node",
-		Example: "  skerry exec quickstart c2/worker -- ping -c 3 c1-worker",
+		Use: "exec LAB NODE|POD -- COMMAND [ARG...]", Short: "Run a command in a node, or in the network of a pod",
+		Long: `Exec runs a program of this machine in a node: with its networks, its host name and
+its own /run, /var/lib and /var/log. NODE is CLUSTER/NODE, or a host name.
+
+POD is CLUSTER/NAMESPACE/POD, or a workload with one pod in the place of POD. The
+program is the machine's all the same, in the pod's network, with its host name and
+its resolv.conf: so it helps where an image has no shell. 'kubectl exec' runs what is
+in an image.`,
+		Example: "  skerry exec quickstart c2/worker -- ping -c 3 c1-worker\n  skerry exec demo c1/kube-system/coredns -- ss -lntup",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) < 3 {
 				return wantsArgs(cmd, len(args))
@@ -196,7 +223,7 @@ func (c *commands) exec() *cobra.Command {
 
 func (c *commands) shell() *cobra.Command {
 	return &cobra.Command{
-		Use: "shell LAB NODE", Short: "Open a shell in a node",
+		Use: "shell LAB NODE|POD", Short: "Open a shell in a node, or in the network of a pod",
 		Args: exactly(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			shell := os.Getenv("SHELL")
@@ -214,18 +241,19 @@ func (c *commands) inNode(cmd *cobra.Command, name, node string, args []string) 
 	if err != nil {
 		return err
 	}
-	ref, err := nodeOf(lab, node)
-	if err != nil {
-		return err
-	}
 	here, err := os.Getwd()
 	if err != nil {
 		return err
 	}
-	err = lab.Run(cmd.Context(), host.Command{
-		Node: ref, Name: fmt.Sprintf("exec-%d", os.Getpid()), Args: args, Foreground: true, Dir: here,
+	command := host.Command{
+		Name: fmt.Sprintf("exec-%d", os.Getpid()), Args: args, Foreground: true, Dir: here,
 		Stdin: c.env.Stdin, Stdout: c.env.Stdout, Stderr: c.env.Stderr,
-	})
+	}
+	if namesPod(node) {
+		err = inPod(cmd.Context(), lab, node, command)
+	} else if command.Node, err = nodeOf(lab, node); err == nil {
+		err = lab.Run(cmd.Context(), command)
+	}
 	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
 		return statusError{shellStatus(exit.ProcessState)}
 	}
@@ -303,4 +331,12 @@ func (c *commands) downOne(cmd *cobra.Command, name string) error {
 	}
 	cmd.Printf("lab %s is down in %s\n", name, c.now().Sub(began).Round(time.Millisecond))
 	return nil
+}
+
+// after puts a text behind another, where there is one.
+func after(lead, text string) string {
+	if text == "" {
+		return ""
+	}
+	return lead + text
 }

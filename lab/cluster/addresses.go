@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"net/netip"
 
+	"skerry.dev/skerry/lab/host"
 	"skerry.dev/skerry/lab/topology"
 )
 
@@ -53,7 +54,10 @@ type member struct {
 }
 
 // podGroup is the control group of the lab that the node's pods are below.
-func (m member) podGroup() string { return "pods-" + m.Host() }
+func (m member) podGroup() string { return host.PodGroup(m.Node) }
+
+// process is the name in the lab of a program of the node.
+func (m member) process(program string) string { return program + "-" + m.Host() }
 
 // members of cluster i, from 0, in their order: the first has the control plane.
 func (c Choice) members(t *topology.Topology, cluster int) []member {

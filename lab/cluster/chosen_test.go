@@ -46,7 +46,7 @@ func TestChosenClusters(t *testing.T) {
 	addresses := map[string]bool{}
 	for i, workload := range []string{"hello-world", "static-reply"} { // of 13 and 1000 bytes
 		c := clusters[i]
-		w := cluster.Workload{Name: "web", Node: topology.Ref(c.Name + "/n"), Port: 8080, NodePort: 30080, Args: []string{"serve", workload, "--listen", "0.0.0.0:8080"}}
+		w := cluster.Workload{Name: "web", Nodes: []topology.Ref{topology.Ref(c.Name + "/n")}, Port: 8080, NodePort: 30080, Args: []string{"serve", workload, "--listen", "0.0.0.0:8080"}}
 		asker := w
 		asker.Name, asker.NodePort = "asker", 30081
 		for _, w := range []cluster.Workload{w, asker} {
@@ -79,7 +79,7 @@ func TestChosenClusters(t *testing.T) {
 // refusals are of workloads that cannot be: told at once, by what is wrong.
 func refusals(t *testing.T, c *cluster.Cluster) {
 	t.Helper()
-	w := cluster.Workload{Name: "late", Node: "c1/n", Port: 8080, NodePort: 30080, Args: []string{"serve", "hello-world", "--listen", "0.0.0.0:8080"}}
+	w := cluster.Workload{Name: "late", Nodes: []topology.Ref{"c1/n"}, Port: 8080, NodePort: 30080, Args: []string{"serve", "hello-world", "--listen", "0.0.0.0:8080"}}
 	err := c.Deploy(t.Context(), w)
 	if taken, ok := errors.AsType[*cluster.PortError](err); !ok || taken.Port != 30080 || taken.Service != "default/web" {
 		t.Errorf("a port that is taken: %v", err)

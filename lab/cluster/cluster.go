@@ -43,6 +43,9 @@ type Options struct {
 	Choice
 	Extras
 	Now time.Time
+	// Logs begins the path of a new folder, which is made where clusters do not start
+	// and keeps what their programs said; empty, that is lost with the lab.
+	Logs string
 }
 
 // Cluster is one that is up.
@@ -60,7 +63,13 @@ type Cluster struct {
 	// programs that are to stay, in the order in which they were started.
 	mu       sync.Mutex
 	programs []started
+	// recorded are the programs of a cluster that another process has taken up.
+	recorded []program
 }
+
+// Archives of images in the lab's folder: those of every node, and those of the
+// first besides.
+const nodeArchive, headArchive = "images.tar", "more.tar"
 
 // kubeconfigFile is for whoever calls a cluster from the machine itself.
 const kubeconfigFile = "kubeconfig"
@@ -81,6 +90,14 @@ const startTimeout = 2 * time.Minute
 // Up makes every cluster of a lab a Kubernetes cluster, in parallel, and returns
 // when all nodes and pods are ready. After an error the lab is to be taken down.
 func Up(ctx context.Context, lab *host.Lab, o Options) ([]*Cluster, error) {
+	clusters, err := startAll(ctx, lab, o)
+	if err != nil && ctx.Err() == nil {
+		err = keepLogs(lab, o.Logs, err)
+	}
+	return clusters, err
+}
+
+func startAll(ctx context.Context, lab *host.Lab, o Options) ([]*Cluster, error) {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
 	if err := o.check(&lab.Topology); err != nil {
@@ -90,18 +107,14 @@ func Up(ctx context.Context, lab *host.Lab, o Options) ([]*Cluster, error) {
 	if o.Choice, err = o.complete(); err != nil {
 		return nil, err
 	}
-	images, more := filepath.Join(lab.Dir(), "images.tar"), filepath.Join(lab.Dir(), "more.tar")
-	if err := errors.Join(writeImages(images, nodeImages(o)), writeImages(more, headImages(o))); err != nil {
+	err = errors.Join(writeImages(filepath.Join(lab.Dir(), nodeArchive), nodeImages(o)), writeImages(filepath.Join(lab.Dir(), headArchive), headImages(o)))
+	if err != nil {
 		return nil, err
 	}
 	clusters := make([]*Cluster, len(lab.Topology.Clusters))
 	starting, ctx := errgroup.WithContext(ctx)
 	for i, c := range lab.Topology.Clusters {
-		all := o.members(&lab.Topology, i)
-		clusters[i] = &Cluster{
-			Name: c.Name, lab: lab, options: o, members: all, images: images, more: more,
-			plane: plane{dir: dirOf(lab, c.Name), address: all[0].Data.Addr().String(), network: o.networkOf(i)},
-		}
+		clusters[i] = newCluster(lab, i, o)
 		if err := clusters[i].startRegistry(); err != nil {
 			return nil, err
 		}
@@ -116,6 +129,16 @@ func Up(ctx context.Context, lab *host.Lab, o Options) ([]*Cluster, error) {
 		return nil, err
 	}
 	return clusters, nil
+}
+
+// newCluster is cluster i of a lab, from 0, of which nothing is started.
+func newCluster(lab *host.Lab, i int, o Options) *Cluster {
+	name, all := lab.Topology.Clusters[i].Name, o.members(&lab.Topology, i)
+	return &Cluster{
+		Name: name, lab: lab, options: o, members: all,
+		images: filepath.Join(lab.Dir(), nodeArchive), more: filepath.Join(lab.Dir(), headArchive),
+		plane: plane{dir: dirOf(lab, name), address: all[0].Data.Addr().String(), network: o.networkOf(i)},
+	}
 }
 
 // start takes a cluster up: the runtimes of its nodes while its control plane
@@ -149,7 +172,10 @@ func (c *Cluster) start(ctx context.Context) error {
 	if err := c.awaitNodes(ctx); err != nil {
 		return err
 	}
-	return c.awaitPods(ctx)
+	if err := c.awaitPods(ctx); err != nil {
+		return err
+	}
+	return c.record()
 }
 
 // startPlane starts the control plane; what calls the API server once that is
@@ -209,17 +235,13 @@ func (c *Cluster) startRuntime(ctx context.Context, m member) error {
 	dir := c.dirOf(m)
 	others := slices.DeleteFunc(slices.Clone(c.members), func(o member) bool { return o.Node == m.Node || c.options.tunnels() })
 	err := c.lab.Within(m.Ref(), func() error {
-		return errors.Join(m.prepare(dir, c.kept(), others), c.options.filterBridged())
+		return errors.Join(m.prepare(dir, c.kept(), others, c.lab.Topology.CongestionControl()), c.options.filterBridged())
 	})
 	if err != nil {
 		return err
 	}
-	var said bytes.Buffer
-	err = c.lab.Run(ctx, host.Command{
-		Node: m.Ref(), Name: "nft-" + m.Host(), Args: []string{"nft", "-f", filepath.Join(dir, "masquerade.nft")}, Stdout: &said, Stderr: &said,
-	})
-	if err != nil {
-		return fmt.Errorf("masquerade at node %s: %w: %s", m, err, strings.TrimSpace(said.String()))
+	if err := c.nft(ctx, m, "-f", c.masquerade(m)); err != nil {
+		return err
 	}
 	if err := c.startProgram(m, "containerd", append([]string{c.options.Programs["containerd"]}, containerd(dir)...)); err != nil {
 		return err
@@ -228,6 +250,19 @@ func (c *Cluster) startRuntime(ctx context.Context, m member) error {
 		return err
 	}
 	return c.importImages(ctx, m, c.more)
+}
+
+// masquerade is the file of the rules by which pods call what is outside.
+func (c *Cluster) masquerade(m member) string { return filepath.Join(c.dirOf(m), "masquerade.nft") }
+
+// nft changes the packet filter of a node.
+func (c *Cluster) nft(ctx context.Context, m member, args ...string) error {
+	var said bytes.Buffer
+	err := c.lab.Run(ctx, host.Command{Node: m.Ref(), Name: m.process("nft"), Args: append([]string{"nft"}, args...), Stdout: &said, Stderr: &said})
+	if err != nil {
+		return fmt.Errorf("nft at node %s: %w: %s", m, err, strings.TrimSpace(said.String()))
+	}
+	return nil
 }
 
 // kept are the folders that nodes see as the machine does, wherever they lie: those
@@ -239,28 +274,6 @@ func (c *Cluster) kept() []string {
 	}
 	slices.Sort(all)
 	return slices.Compact(all)
-}
-
-// importImages hands an archive of images to a containerd as soon as it answers.
-func (c *Cluster) importImages(ctx context.Context, m member, archive string) error {
-	for {
-		var said bytes.Buffer
-		err := c.lab.Run(ctx, host.Command{
-			Node: m.Ref(), Name: "ctr-" + m.Host(), Stdout: &said, Stderr: &said,
-			Args: []string{c.options.Programs["ctr"], "--address", "/run/containerd/containerd.sock", "--namespace", "k8s.io", "images", "import", "--local", archive},
-		})
-		if err == nil {
-			return nil
-		}
-		if ended := c.Ended(); ended != nil {
-			return ended
-		}
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("import images at node %s: %w: %s", m, err, strings.TrimSpace(said.String()))
-		case <-time.After(pollPause):
-		}
-	}
 }
 
 // pollPause lies between two looks at what is starting.

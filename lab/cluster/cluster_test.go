@@ -2,6 +2,7 @@ package cluster_test
 
 import (
 	"context"
+	"errors"
 	"io"
 	"net"
 	"net/http"
@@ -67,7 +68,8 @@ func machine(t *testing.T) (all []string) {
 }
 
 // A cluster of two nodes serves a workload at one of them to a client at the other,
-// by its NodePort; afterwards the machine is as before.
+// by its NodePort, and does all that onOne asks of it; afterwards the machine is as
+// before.
 func TestClusterServes(t *testing.T) {
 	paths, before := built(t), machine(t)
 	topo := topology.Topology{Clusters: []topology.Cluster{{Name: "c1", Nodes: []string{"head", "worker"}}}}
@@ -88,7 +90,7 @@ func TestClusterServes(t *testing.T) {
 		t.Fatal(err)
 	}
 	const port, nodePort = 8080, 30080
-	w := cluster.Workload{Name: "hello", Node: "c1/worker", Port: port, NodePort: nodePort, Args: []string{"serve", "hello-world", "--listen", "0.0.0.0:8080"}}
+	w := cluster.Workload{Name: "hello", Nodes: []topology.Ref{"c1/worker"}, Port: port, NodePort: nodePort, Args: []string{"serve", "hello-world", "--listen", "0.0.0.0:8080"}}
 	for range 2 { // also after it was taken away
 		if err := clusters[0].Deploy(t.Context(), w); err != nil {
 			t.Fatal(err)
@@ -97,7 +99,7 @@ func TestClusterServes(t *testing.T) {
 			t.Error("the workload says nothing")
 		}
 		pods, err := clusters[0].Pods(t.Context(), w.Name)
-		if err != nil || len(pods) != 1 || pods[0].Node != w.Node || pods[0].Use.CPU <= 0 || pods[0].Ended != "" {
+		if err != nil || len(pods) != 1 || pods[0].Node != w.Nodes[0] || pods[0].Use.CPU <= 0 || pods[0].Ended != "" {
 			t.Fatalf("its pods are %+v, %v", pods, err)
 		}
 		wantCubic(t, pods[0].Pid)
@@ -105,6 +107,11 @@ func TestClusterServes(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	for _, test := range onOne {
+		t.Run(test.name, func(t *testing.T) { test.run(t, lab) })
+	}
+	t.Run("replicas", func(t *testing.T) { testReplicas(t, lab, clusters[0]) })
+	t.Run("job", func(t *testing.T) { testJob(t, clusters[0]) })
 	if info, err := os.Stat(cluster.Kubeconfig(lab, "c1")); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("kubeconfig: %v, %v", info, err)
 	}
@@ -138,12 +145,19 @@ func TestProgramThatEnds(t *testing.T) {
 		}
 	}()
 	began := time.Now()
-	_, err = cluster.Up(t.Context(), lab, cluster.Options{Programs: paths, Agent: agent, Now: began})
+	_, err = cluster.Up(t.Context(), lab, cluster.Options{Programs: paths, Agent: agent, Now: began, Logs: filepath.Join(t.TempDir(), "kept")})
 	if want := "cluster c1: etcd-c1-head has ended (exit status 3): no space left"; err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
 	}
 	if took := time.Since(began); took > 30*time.Second {
 		t.Errorf("it was told after %s", took)
+	}
+	start, ok := errors.AsType[*cluster.StartError](err)
+	if !ok {
+		t.Fatal("no logs are kept")
+	}
+	if text, err := os.ReadFile(filepath.Join(start.Logs, "c1/head/etcd.log")); err != nil || string(text) != "no space left\n" {
+		t.Errorf("kept of etcd is %q, %v", text, err)
 	}
 }
 

@@ -21,17 +21,19 @@ import (
 	"skerry.dev/skerry/lab/topology"
 )
 
-// Workload is an application that a cluster serves: a Deployment of one pod at a
-// node, behind a Service of its name.
+// Workload is an application that a cluster serves: a Deployment with a pod at each
+// of its nodes, behind a Service of its name.
 type Workload struct {
 	Name string
-	Node topology.Ref
-	// Image that it is made of, which its node has; AgentImage where it is empty.
+	// Image that it is made of, which its nodes have; AgentImage where it is empty.
 	Image string
+	// Nodes that serve it, each by one pod.
+	Nodes []topology.Ref
 	// Args of skerry-agent; it listens at Port.
 	Args []string
 	Port int
-	// NodePort at which every node of the cluster takes requests.
+	// NodePort at which each of the nodes takes requests for its own pod: none crosses
+	// to another's, and the pod sees who has sent it.
 	NodePort int
 	// UDP is what it speaks, in place of TCP; then it is ready as it starts.
 	UDP bool
@@ -49,39 +51,40 @@ const namespace = "default"
 // deployTimeout bounds how long a workload may take until its pod is ready.
 const deployTimeout = time.Minute
 
-// Deploy makes a workload and returns when its pod is ready, and sends by the
+// labelsOf the pods of a workload or a job; selectorOf chooses them.
+func labelsOf(name string) map[string]string { return map[string]string{"app": name} }
+func selectorOf(name string) string          { return "app=" + name }
+
+// Deploy makes a workload and returns when all its pods are ready, and send by the
 // congestion control of the lab.
 func (c *Cluster) Deploy(ctx context.Context, w Workload) error {
 	ctx, cancel := context.WithTimeout(ctx, deployTimeout)
 	defer cancel()
-	labels := map[string]string{"app": w.Name}
-	m, err := c.memberAt(w.Node)
-	if err != nil {
-		return err
-	}
-	deployment := &apps.Deployment{
-		ObjectMeta: meta.ObjectMeta{Name: w.Name, Labels: labels},
-		Spec: apps.DeploymentSpec{
-			Replicas: new(int32(1)),
-			Selector: &meta.LabelSelector{MatchLabels: labels},
-			Template: core.PodTemplateSpec{ObjectMeta: meta.ObjectMeta{Labels: labels}, Spec: w.pod(m)},
-		},
+	var hosts []string
+	for _, node := range w.Nodes {
+		m, err := c.memberAt(node)
+		if err != nil {
+			return err
+		}
+		hosts = append(hosts, m.Host())
 	}
 	// A port that is taken is known before there is anything to remove.
-	service := &core.Service{
-		ObjectMeta: meta.ObjectMeta{Name: w.Name, Labels: labels},
-		Spec: core.ServiceSpec{
-			Type: core.ServiceTypeNodePort, Selector: labels,
-			Ports: []core.ServicePort{{Protocol: w.protocol(), Port: int32(w.Port), TargetPort: intstr.FromInt(w.Port), NodePort: int32(w.NodePort)}},
-		},
-	}
-	if _, err := c.client.CoreV1().Services(namespace).Create(ctx, service, meta.CreateOptions{}); err != nil {
+	if _, err := c.client.CoreV1().Services(namespace).Create(ctx, w.service(), meta.CreateOptions{}); err != nil {
 		return fmt.Errorf("deploy %s: %w", w.Name, c.portTaken(ctx, w.NodePort, err))
 	}
-	if _, err := c.client.AppsV1().Deployments(namespace).Create(ctx, deployment, meta.CreateOptions{}); err != nil {
+	if _, err := c.client.AppsV1().Deployments(namespace).Create(ctx, w.deployment(hosts), meta.CreateOptions{}); err != nil {
 		return fmt.Errorf("deploy %s: %w", w.Name, err)
 	}
-	err = c.await(ctx, "workload "+w.Name, func(ctx context.Context) error { return c.podsReady(ctx, namespace, "app="+w.Name) })
+	err := c.await(ctx, "workload "+w.Name, func(ctx context.Context) error {
+		if err := c.podsReady(ctx, namespace, selectorOf(w.Name)); err != nil {
+			return err
+		}
+		served, err := c.Endpoints(ctx, w.Name)
+		if err == nil && served < len(w.Nodes) {
+			err = fmt.Errorf("pods at %d of %d nodes: %w", served, len(w.Nodes), errNotReady)
+		}
+		return err
+	})
 	if err != nil {
 		return err
 	}
@@ -92,8 +95,44 @@ func (c *Cluster) Deploy(ctx context.Context, w Workload) error {
 	return err
 }
 
+// deployment has as many pods as nodes serve, and no two of them at one node.
+func (w Workload) deployment(hosts []string) *apps.Deployment {
+	labels := labelsOf(w.Name)
+	pod := w.pod()
+	pod.Affinity = &core.Affinity{
+		NodeAffinity: &core.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &core.NodeSelector{
+			NodeSelectorTerms: []core.NodeSelectorTerm{{MatchExpressions: []core.NodeSelectorRequirement{
+				{Key: core.LabelHostname, Operator: core.NodeSelectorOpIn, Values: hosts},
+			}}},
+		}},
+		PodAntiAffinity: &core.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []core.PodAffinityTerm{
+			{LabelSelector: &meta.LabelSelector{MatchLabels: labels}, TopologyKey: core.LabelHostname},
+		}},
+	}
+	return &apps.Deployment{
+		ObjectMeta: meta.ObjectMeta{Name: w.Name, Labels: labels},
+		Spec: apps.DeploymentSpec{
+			Replicas: new(int32(len(hosts))),
+			Selector: &meta.LabelSelector{MatchLabels: labels},
+			Template: core.PodTemplateSpec{ObjectMeta: meta.ObjectMeta{Labels: labels}, Spec: pod},
+		},
+	}
+}
+
+// service has a request stay at the node that it came to: kube-proxy would else pass
+// it on to any of the pods, over a link that no hop map has.
+func (w Workload) service() *core.Service {
+	return &core.Service{
+		ObjectMeta: meta.ObjectMeta{Name: w.Name, Labels: labelsOf(w.Name)},
+		Spec: core.ServiceSpec{
+			Type: core.ServiceTypeNodePort, Selector: labelsOf(w.Name), ExternalTrafficPolicy: core.ServiceExternalTrafficPolicyLocal,
+			Ports: []core.ServicePort{{Protocol: w.protocol(), Port: int32(w.Port), TargetPort: intstr.FromInt(w.Port), NodePort: int32(w.NodePort)}},
+		},
+	}
+}
+
 // pod of the workload.
-func (w Workload) pod(m member) core.PodSpec {
+func (w Workload) pod() core.PodSpec {
 	container := core.Container{
 		Name: w.Name, Image: cmp.Or(w.Image, AgentImage), ImagePullPolicy: core.PullNever, Args: w.Args,
 		Ports: []core.ContainerPort{{ContainerPort: int32(w.Port), Protocol: w.protocol()}},
@@ -105,7 +144,6 @@ func (w Workload) pod(m member) core.PodSpec {
 		}
 	}
 	return core.PodSpec{
-		NodeSelector:                  map[string]string{core.LabelHostname: m.Host()},
 		Containers:                    []core.Container{container},
 		TerminationGracePeriodSeconds: new(int64(1)),
 		EnableServiceLinks:            new(false),
@@ -127,7 +165,7 @@ type Pod struct {
 
 // Pods of a workload, with what became of them.
 func (c *Cluster) Pods(ctx context.Context, name string) ([]Pod, error) {
-	list, err := c.client.CoreV1().Pods(namespace).List(ctx, meta.ListOptions{LabelSelector: "app=" + name})
+	list, err := c.client.CoreV1().Pods(namespace).List(ctx, meta.ListOptions{LabelSelector: selectorOf(name)})
 	if err != nil {
 		return nil, fmt.Errorf("look at %s: %w", name, err)
 	}
@@ -177,13 +215,20 @@ func (c *Cluster) Remove(ctx context.Context, name string) error {
 	if err := c.client.CoreV1().Services(namespace).Delete(ctx, name, meta.DeleteOptions{}); gone(err) != nil {
 		return fmt.Errorf("remove %s: %w", name, err)
 	}
-	return c.await(ctx, "end of "+name, func(ctx context.Context) error {
-		// Deleted in the foreground, it goes after its pods.
+	return c.awaitGone(ctx, name, func(ctx context.Context) error {
 		_, err := c.client.AppsV1().Deployments(namespace).Get(ctx, name, meta.GetOptions{})
-		if err == nil {
-			return errThere
+		return err
+	})
+}
+
+// awaitGone waits until there is nothing to get: what is deleted in the foreground
+// goes after its pods.
+func (c *Cluster) awaitGone(ctx context.Context, name string, get func(context.Context) error) error {
+	return c.await(ctx, "end of "+name, func(ctx context.Context) error {
+		if err := get(ctx); err != nil {
+			return gone(err)
 		}
-		return gone(err)
+		return errThere
 	})
 }
 

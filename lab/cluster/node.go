@@ -32,8 +32,9 @@ var pinned = map[string]string{
 }
 
 // prepare makes a node a place that a kubelet can live in. The calling thread is
-// in the node's namespaces; kept are folders, in order, that stay as they are.
-func (m member) prepare(dir string, kept []string, others []member) error {
+// in the node's namespaces; kept are folders, in order, that stay as they are, and
+// congestion is the control by which the node sends.
+func (m member) prepare(dir string, kept []string, others []member, congestion string) error {
 	for _, folder := range private {
 		if err := mountOwn(folder, kept); err != nil {
 			return fmt.Errorf("prepare node %s: mount %s: %w", m, folder, err)
@@ -49,7 +50,7 @@ func (m member) prepare(dir string, kept []string, others []member) error {
 		return fmt.Errorf("prepare node %s: %w", m, err)
 	}
 	for _, other := range others {
-		if err := m.reach(other); err != nil {
+		if err := m.reach(other, congestion); err != nil {
 			return fmt.Errorf("prepare node %s: route to the pods of %s: %w", m, other, err)
 		}
 	}
@@ -99,14 +100,15 @@ func pin(name, value, file string) error {
 	return cover(sysctl, value+"\n", file)
 }
 
-// reach has the node send packets for another's pods to that node.
-func (m member) reach(other member) error {
+// reach has the node send packets for another's pods to that node, its own by the
+// congestion control of its routes to nodes.
+func (m member) reach(other member, congestion string) error {
 	link, err := netlink.LinkByName(host.DataInterface)
 	if err != nil {
 		return err
 	}
 	return netlink.RouteAdd(&netlink.Route{
-		LinkIndex: link.Attrs().Index, Gw: other.Data.Addr().AsSlice(),
+		LinkIndex: link.Attrs().Index, Gw: other.Data.Addr().AsSlice(), Congctl: congestion,
 		Dst: &net.IPNet{IP: other.pods.Addr().AsSlice(), Mask: net.CIDRMask(other.pods.Bits(), 32)},
 	})
 }

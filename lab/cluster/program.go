@@ -4,18 +4,35 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
 	"skerry.dev/skerry/lab/host"
+	"skerry.dev/skerry/lab/topology"
 )
 
-// started is a program that is to stay as long as the lab.
+// logSuffix ends the names of programs' logs.
+const logSuffix = ".log"
+
+// program is one that is to stay as long as the lab, as it is started.
+type program struct {
+	Node topology.Ref `json:"node"`
+	// Name of the program, unique at its node, and of its log.
+	Name string   `json:"name"`
+	Args []string `json:"args"`
+	// Listens are addresses of the machine, not of the node, at which it is given a
+	// listener each.
+	Listens []string `json:"listens,omitempty"`
+}
+
+// started is a program that was started.
 type started struct {
 	*host.Process
-	log string
+	program program
+	log     string
 }
 
 // quickToNotice has clients of the API server leave a connection on which nothing
@@ -36,16 +53,25 @@ func (c *Cluster) run(m member, name string, args []string) error {
 }
 
 // startProgram starts a program that stays, with a log of its name beside its
-// node's files.
+// node's files, to which it adds.
 func (c *Cluster) startProgram(m member, name string, args []string, inherited ...*os.File) error {
-	log, err := os.Create(filepath.Join(c.dirOf(m), name+".log"))
+	kept := program{Node: m.Ref(), Name: name, Args: args}
+	for _, file := range inherited {
+		listener, err := net.FileListener(file)
+		if err != nil {
+			return fmt.Errorf("start %s: %w", name, err)
+		}
+		kept.Listens = append(kept.Listens, listener.Addr().String())
+		_ = listener.Close() // a duplicate
+	}
+	log, err := os.OpenFile(filepath.Join(c.dirOf(m), name+logSuffix), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = log.Close() }()
 	path := filepath.Dir(c.options.Programs["containerd-shim-runc-v2"]) + ":" + os.Getenv("PATH")
 	p, err := c.lab.Start(host.Command{
-		Node: m.Ref(), Name: name + "-" + m.Host(), Args: args, Dir: c.plane.dir, Files: inherited,
+		Node: m.Ref(), Name: m.process(name), Args: args, Dir: c.plane.dir, Files: inherited,
 		Env: slices.Concat(quickToNotice, lean, noProxy, []string{"PATH=" + path}), Stdout: log, Stderr: log,
 	})
 	if err != nil {
@@ -53,7 +79,7 @@ func (c *Cluster) startProgram(m member, name string, args []string, inherited .
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.programs = append(c.programs, started{p, log.Name()})
+	c.programs = append(c.programs, started{p, kept, log.Name()})
 	return nil
 }
 

@@ -76,7 +76,7 @@ func TestResources(t *testing.T) {
 	r := resources{lab, clusters[0], api, []string{paths["kubernetes"], "kubectl", "--kubeconfig", kubeconfig}}
 	t.Run("capacity", r.capacity)
 	t.Run("registry", r.registry)
-	burn := cluster.Workload{Name: "burn", Node: "c1/worker", Port: 8080, NodePort: burnPort, Args: []string{"serve", "burn", "--listen", "0.0.0.0:8080"}}
+	burn := cluster.Workload{Name: "burn", Nodes: []topology.Ref{"c1/worker"}, Port: 8080, NodePort: burnPort, Args: []string{"serve", "burn", "--listen", "0.0.0.0:8080"}}
 	if err := r.cluster.Deploy(t.Context(), burn); err != nil {
 		t.Fatal(err)
 	}

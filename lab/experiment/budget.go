@@ -17,6 +17,10 @@ import (
 // the processes and wait until they are ready.
 const setUp = 500 * time.Millisecond
 
+// podsStart is what the pods of a repetition take on kubernetes beside setUp, until
+// they are ready and until they are gone: a kubelet looks at them once a second.
+const podsStart = 4 * time.Second
+
 // toolStart is what a tool takes before its first request and after its last:
 // JMeter has a virtual machine to start, k6 a script to compile and a metric
 // engine to stop.
@@ -65,6 +69,9 @@ func (e *Experiment) Estimate(c Cell, path ...topology.Ref) time.Duration {
 	total := request*float64(requests) + seconds(c.Think)*float64(max(requests-1, 0)) + seconds(c.Ramp)
 	if c.Rate > 0 {
 		total = seconds(c.Duration) + request // arrivals do not wait for answers
+	}
+	if e.Substrate == SubstrateKubernetes {
+		total += podsStart.Seconds()
 	}
 	total += (setUp + toolStart(c.Tool) + workloadStart(c.Workload) + c.Scenario.proofs()).Seconds()
 	if total >= float64(math.MaxInt64)/1e9 {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"skerry.dev/skerry/internal/nearest"
 	"skerry.dev/skerry/lab/impair"
@@ -89,10 +90,19 @@ type Hop struct {
 	Link impair.Stages
 }
 
+// What a request crosses inside of nodes, on kubernetes.
+const (
+	Pod       = "pod"
+	KubeProxy = "kube-proxy"
+)
+
 // HopMap is the way of a request, from the client to the service.
 type HopMap struct {
 	Start topology.Ref
 	Hops  []Hop
+	// Within is what it crosses inside of nodes, in order, by node: Pod, KubeProxy.
+	// Scenario.HopMap leaves it empty.
+	Within map[topology.Ref][]string
 }
 
 // HopMap follows a path of nodes, in which equal neighbours count once, over
@@ -111,16 +121,26 @@ func (s Scenario) HopMap(path []topology.Ref) HopMap {
 }
 
 // String prints the way on one line, what a link does behind the node that it
-// leads to: "c2/head → c1/head [5ms ±1ms 0.08%] → c1/worker".
+// leads to, and then what is crossed inside of that:
+// "c2/head pod → c1/head [5ms ±1ms 0.08%] → c1/worker kube-proxy → pod".
 func (m HopMap) String() string {
-	text := string(m.Start)
+	text := string(m.Start) + m.inside(m.Start)
 	for _, h := range m.Hops {
 		text += " → " + string(h.To)
 		if !h.Link.IsZero() {
 			text += " [" + h.Link.String() + "]"
 		}
+		text += m.inside(h.To)
 	}
 	return text
+}
+
+// inside is what is crossed inside of a node, with a space before it.
+func (m HopMap) inside(node topology.Ref) string {
+	if len(m.Within[node]) == 0 {
+		return ""
+	}
+	return " " + strings.Join(m.Within[node], " → ")
 }
 
 // links checks the ends, the directions and the impairment of every link.

@@ -1,7 +1,9 @@
 package experiment_test
 
 import (
+	"strings"
 	"testing"
+	"time"
 
 	"skerry.dev/skerry/lab/experiment"
 	"skerry.dev/skerry/lab/topology"
@@ -54,5 +56,38 @@ func TestEachDestinationHasItsLink(t *testing.T) {
 		if got := e.Scenarios[0].HopMap([]topology.Ref{topology.Ref(c.from), topology.Ref(c.to)}).String(); got != c.want {
 			t.Errorf("got %q, want %q", got, c.want)
 		}
+	}
+}
+
+// What is crossed inside of a node comes behind the link that leads there.
+func TestWithinNodes(t *testing.T) {
+	e, err := experiment.Read("destinations.yaml", []byte(destinations))
+	if err != nil {
+		t.Fatal(err)
+	}
+	way := e.Scenarios[0].HopMap([]topology.Ref{"c2/head", "c1/head", "c1/one"})
+	way.Within = map[topology.Ref][]string{"c2/head": {experiment.Pod}, "c1/one": {experiment.KubeProxy, experiment.Pod}}
+	if got, want := way.String(), "c2/head pod → c1/head [10ms] → c1/one [2ms] kube-proxy → pod"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// On kubernetes, too, several nodes may serve; pods take longer to start.
+func TestReplicasOnKubernetes(t *testing.T) {
+	text := strings.Replace(destinations, "  client:", "  replicas: [c1/one, c2/one]\n  client:", 1)
+	hosts, err := experiment.Read("hosts.yaml", []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	pods, err := experiment.Read("pods.yaml", []byte("substrate: kubernetes\n"+text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	one, other := hosts.Cells()[0], pods.Cells()[0]
+	if one.ID() != other.ID() {
+		t.Errorf("the cell is %s on hosts and %s on kubernetes: runs could not be compared", one.ID(), other.ID())
+	}
+	if more := pods.Estimate(other) - hosts.Estimate(one); more < time.Second {
+		t.Errorf("pods are estimated to take %s more", more)
 	}
 }

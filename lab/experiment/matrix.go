@@ -229,6 +229,10 @@ func (c Cell) chosen() string {
 // SentBy is the tool that sends the requests, by its name: Skerry's own too.
 func (c Cell) SentBy() string { return cmp.Or(c.Tool, ToolSkerry) }
 
+// FromPod says that on kubernetes a pod sends the requests: Skerry's load does, all
+// other tools are processes of the client's node.
+func (c Cell) FromPod() bool { return c.Tool == "" }
+
 // String labels the cell, unlike any other of its matrix:
 // "edg10/haproxy-mtls/payload-echo 100KB 1 thread kept".
 func (c Cell) String() string {

@@ -133,8 +133,6 @@ func (c *checker) substrate() {
 	switch s := c.e.Substrate; {
 	case s != "" && !slices.Contains(known, s):
 		c.add("substrate", nearest.Hint(s, known), "there is no substrate %.80q", s)
-	case s == SubstrateKubernetes && len(c.e.Topology.Replicas) > 0:
-		c.add("topology.replicas", "leave them out, or run on hosts", "on kubernetes a workload has one replica")
 	case s == SubstrateKubernetes:
 		for i, w := range c.e.Workloads {
 			if kind, _ := workloadKind(w.Name); kind.broker != "" {

@@ -31,6 +31,9 @@ const (
 	// that nobody is told; its namespaces stay. Kill of a process ends it alone,
 	// and its connections are closed by the kernel as after any crash.
 	Kill FaultKind = "kill"
+	// StopPlane ends the control plane of a cluster, which is processes of its first
+	// node; what had started them starts them anew to undo it.
+	StopPlane FaultKind = "stop-plane"
 )
 
 // Fault is something that goes wrong on purpose: with links, or with a node or a
@@ -43,10 +46,13 @@ type Fault struct {
 	// do while it lasts. A direction between clusters covers those between nodes
 	// of the two.
 	Links []Link `json:"links,omitempty"`
-	// Node that is frozen or killed; with a Process, that one alone.
+	// Node that is frozen or killed; with a Process, that one alone. Of a control
+	// plane it is the first of its cluster.
 	Node topology.Ref `json:"node,omitempty"`
 	// Process is its name or that of a program in it, as Running tells them.
 	Process string `json:"process,omitempty"`
+	// Plane are the names of the processes that are the node's control plane.
+	Plane []string `json:"plane,omitempty"`
 	// Began is when, by the machine's clock.
 	Began time.Time `json:"began"`
 }
@@ -68,9 +74,13 @@ func CutLink(directions ...Link) Fault {
 	return f
 }
 
-// Target is what the fault befalls: "c1 > c2", "c1/head" or "c1/head:web".
+// Target is what the fault befalls: "c1 > c2", "c1/head", "c1/head:web", or of a
+// control plane "c1".
 func (f Fault) Target() string {
 	switch {
+	case f.Kind == StopPlane:
+		cluster, _ := f.Node.Split()
+		return cluster
 	case f.Process != "":
 		return string(f.Node) + ":" + f.Process
 	case f.Node != "":
@@ -141,7 +151,7 @@ func (l *Lab) checkFault(f Fault) error {
 			}
 		}
 		return nil
-	case Freeze, Kill:
+	case Freeze, Kill, StopPlane:
 		_, err := l.Topology.Node(f.Node)
 		return err
 	}
@@ -161,6 +171,8 @@ func (l *Lab) begin(ctx context.Context, f Fault) error {
 			return nil // a node in which nothing runs can be switched off, too
 		}
 		return err
+	case StopPlane:
+		return l.signal(f, unix.SIGKILL)
 	}
 	_, err := l.changeLinks(ctx, l.Links, l.Seed)
 	return err
@@ -169,6 +181,12 @@ func (l *Lab) begin(ctx context.Context, f Fault) error {
 // Undo ends a fault: links do what was set again, processes go on from where they
 // were, a node is on its networks again, with none of its processes.
 func (l *Lab) Undo(ctx context.Context, id int) error {
+	return l.UndoWith(ctx, id, func(context.Context, Fault) error { return nil })
+}
+
+// UndoWith is Undo for faults that have more to mend than the lab itself knows of:
+// they are in force until that is done, and can be undone again where it fails.
+func (l *Lab) UndoWith(ctx context.Context, id int, more func(context.Context, Fault) error) error {
 	return l.change(ctx, func() error {
 		i := slices.IndexFunc(l.Faults, func(f Fault) bool { return f.ID == id })
 		if i < 0 {
@@ -176,7 +194,11 @@ func (l *Lab) Undo(ctx context.Context, id int) error {
 		}
 		f := l.Faults[i]
 		l.Faults = slices.Delete(slices.Clone(l.Faults), i, i+1)
-		if err := l.mend(context.WithoutCancel(ctx), f); err != nil {
+		ctx := context.WithoutCancel(ctx)
+		if err := l.mend(ctx, f); err != nil {
+			return err
+		}
+		if err := more(ctx, f); err != nil {
 			return err
 		}
 		return l.save()
@@ -190,6 +212,8 @@ func (l *Lab) mend(ctx context.Context, f Fault) error {
 		return l.thaw(f)
 	case Kill:
 		return l.plugIn(f.Node, true)
+	case StopPlane:
+		return nil // its programs are no business of the lab's
 	}
 	_, err := l.changeLinks(ctx, l.Links, l.Seed)
 	return err
@@ -287,7 +311,7 @@ func (l *Lab) plugIn(node topology.Ref, up bool) error {
 	}
 	defer inside.Close()
 	data := portName(where.cluster, where.node)
-	wires := []struct{ port, inside string }{{data, DataInterface}, {data + mgmtSuffix, mgmtInterface}}
+	wires := []struct{ port, inside string }{{data, DataInterface}, {data + mgmtSuffix, MgmtInterface}}
 	change := wan.LinkSetDown
 	if up {
 		change = wan.LinkSetUp

@@ -249,7 +249,7 @@ func (l *Lab) makeNode(agent string, n topology.Node, group cgroup.Group) (holde
 }
 
 func (l *Lab) startEmulator(ctx context.Context, o Options) error {
-	log, err := os.Create(l.path("links.log"))
+	log, err := os.Create(l.LinksLog())
 	if err != nil {
 		return err
 	}
@@ -269,7 +269,7 @@ func (l *Lab) startEmulator(ctx context.Context, o Options) error {
 		}
 		select {
 		case <-process.Done():
-			return fmt.Errorf("%w: %s", ErrLinks, lastLine(l.path("links.log")))
+			return fmt.Errorf("%w: %s", ErrLinks, lastLine(l.LinksLog()))
 		case <-ctx.Done():
 			return fmt.Errorf("%w: no answer within %s: %w", ErrLinks, emulatorStart, err)
 		case <-time.After(2 * time.Millisecond):
@@ -354,6 +354,9 @@ func (l *Lab) Down() error {
 
 // Dir is where the lab keeps its state, and systems their files.
 func (l *Lab) Dir() string { return filepath.Join(root, l.Name) }
+
+// LinksLog is the path of what the link emulator has said.
+func (l *Lab) LinksLog() string { return l.path("links.log") }
 
 func (l *Lab) path(name string) string { return filepath.Join(l.Dir(), name) }
 

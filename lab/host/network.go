@@ -22,10 +22,11 @@ import (
 // measures, which links impair.
 const DataInterface = "data"
 
-const (
-	mgmtInterface = "mgmt"
-	mgmtSuffix    = "m"
-)
+// MgmtInterface is a node's interface on the lab's own network, which no link impairs.
+const MgmtInterface = "mgmt"
+
+// mgmtSuffix ends the names of the WAN's ports to it.
+const mgmtSuffix = "m"
 
 // Names in the WAN's namespace: cluster 1 has the bridge "c1", its node 2 the
 // ports "c1n2" (data) and "c1n2m" (mgmt, on the one bridge "mgmt").
@@ -138,7 +139,7 @@ func (n network) attach(h holder, node topology.Node, cluster, index int) error 
 		address              *netlink.Addr
 	}{
 		{bridgeName(cluster), port, DataInterface, withoutRoute(address(node.Data))},
-		{"mgmt", port + mgmtSuffix, mgmtInterface, address(node.Mgmt)},
+		{"mgmt", port + mgmtSuffix, MgmtInterface, address(node.Mgmt)},
 	}
 	if err := setUp(inside, "lo"); err != nil {
 		return fmt.Errorf("wire node %s: %w", node, err)

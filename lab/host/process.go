@@ -34,6 +34,9 @@ type Command struct {
 	Files []*os.File
 	// Foreground leaves the program in the terminal's session.
 	Foreground bool
+	// Enter, where it is set, is called on the thread that starts the program, in the
+	// node's namespaces: it may go on into others, such as a pod's.
+	Enter func() error
 }
 
 // foregroundGrace is what a program in the foreground has after Ctrl-C.
@@ -74,7 +77,14 @@ func (l *Lab) start(h holder, c Command) (*Process, error) {
 	p.cmd.Env = append(p.cmd.Environ(), c.Env...)
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: !c.Foreground}
 	p.cmd.WaitDelay = outputWait
-	err := inNode(h, func() error { return startIn(p.group, p.cmd) })
+	err := inNode(h, func() error {
+		if c.Enter != nil {
+			if err := c.Enter(); err != nil {
+				return err
+			}
+		}
+		return startIn(p.group, p.cmd)
+	})
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("start %s: %w", c.Name, err), p.group.Remove())
 	}
@@ -188,6 +198,10 @@ func (l *Lab) Delegated(group string) (pids []int, use cgroup.Usage, err error) 
 	}
 	return pids, use, err
 }
+
+// Held is the memory that a control group that was delegated, or one below it, holds
+// now, in bytes.
+func (l *Lab) Held(group string) (int64, error) { return l.group.Child(group).Resident() }
 
 // Usage is what all of the lab has consumed since it was made, and the memory that
 // it holds now, in bytes.

@@ -17,9 +17,21 @@ import (
 	"skerry.dev/skerry/lab/topology"
 )
 
-// Running is a process that was started in a node, with its children.
+// podsPrefix begins the name of the control group that a node's pods are below.
+const podsPrefix = "pods-"
+
+// PodGroup names the control group of a lab that the pods of a node are below, each
+// container in a group of its own: what befalls the node befalls them.
+func PodGroup(n topology.Node) string { return podsPrefix + n.Host() }
+
+// shortID is how much of a container's ID tells it from others.
+const shortID = 12
+
+// Running is a process that was started in a node, with its children, or a container
+// of a pod there.
 type Running struct {
-	// Name that it was started by, unique in the lab.
+	// Name that it was started by, unique in the lab; of a container, PodGroup and
+	// the beginning of its ID.
 	Name string       `json:"name"`
 	Node topology.Ref `json:"node"`
 	// Pids of it and its children, and the names of their programs (comm).
@@ -51,6 +63,9 @@ func (l *Lab) Running() ([]Running, error) {
 		if name == holdersGroup || name == linksGroup {
 			continue
 		}
+		if strings.HasPrefix(name, podsPrefix) {
+			continue // below
+		}
 		pids, err := l.group.Child(name).Processes()
 		if err != nil {
 			return nil, err
@@ -61,6 +76,33 @@ func (l *Lab) Running() ([]Running, error) {
 		}
 		if r.Node != "" {
 			all = append(all, r)
+		}
+	}
+	containers, err := l.containers(outside)
+	return append(all, containers...), err
+}
+
+// containers lists what runs in the nodes' pods. Their network namespaces are their
+// own, so that it is the group that tells the node.
+func (l *Lab) containers(outside string) (all []Running, err error) {
+	for _, n := range l.Topology.Nodes() {
+		leaves, err := l.group.Child(PodGroup(n)).Leaves()
+		if err != nil {
+			return nil, err
+		}
+		for _, leaf := range leaves {
+			pids, err := leaf.Processes()
+			if err != nil {
+				return nil, err
+			}
+			id := filepath.Base(leaf.Path())
+			r := Running{Name: PodGroup(n) + "/" + id[:min(len(id), shortID)], Node: n.Ref()}
+			for _, pid := range pids {
+				r.add(pid, nil, outside)
+			}
+			if len(r.Pids) > 0 {
+				all = append(all, r)
+			}
 		}
 	}
 	return all, nil
@@ -94,8 +136,13 @@ func netOf(pid string) (string, error) {
 
 // befalls says whether a fault of a node or a process befalls this one.
 func (f Fault) befalls(r Running) bool {
-	return f.Node == r.Node &&
-		(f.Process == "" || f.Process == r.Name || slices.Contains(r.Programs, f.Process))
+	switch {
+	case f.Node != r.Node:
+		return false
+	case len(f.Plane) > 0:
+		return slices.Contains(f.Plane, r.Name)
+	}
+	return f.Process == "" || f.Process == r.Name || slices.Contains(r.Programs, f.Process)
 }
 
 // victims are the processes that a fault befalls.

@@ -60,6 +60,7 @@ func factsOf(in Input) []Fact {
 		{Name: "skerry", Value: strings.TrimSpace(p.Version + " " + p.Commit)},
 		{Name: "processor", Value: p.Processor + cores},
 		{Name: "kernel", Value: p.Kernel},
+		{Name: "substrate", Value: e.Substrate},
 		{Name: "links by", Value: p.Backend},
 		{Name: "congestion control", Value: e.Topology.CongestionControl()},
 		{Name: "seed", Value: strconv.FormatUint(p.Seed, 10)},

@@ -292,22 +292,10 @@ func (p *plotter) hopMaps() {
 
 func (p *plotter) mapOf(way experiment.HopMap) figure.Map {
 	var m figure.Map
-	t := p.Experiment.Topology
-	for _, c := range t.Clusters {
+	for _, c := range p.Experiment.Topology.Clusters {
 		cluster := figure.Cluster{Name: c.Name}
 		for _, name := range c.Nodes {
-			node := figure.Node{Name: name}
-			switch c.Name + "/" + name {
-			case string(t.Client):
-				node.Role = "client"
-			case string(t.Service):
-				node.Role = "service"
-			default:
-				if slices.Contains(t.Replicas, topology.Ref(c.Name+"/"+name)) {
-					node.Role = "replica"
-				}
-			}
-			cluster.Nodes = append(cluster.Nodes, node)
+			cluster.Nodes = append(cluster.Nodes, figure.Node{Name: name, Role: p.roleOf(topology.Ref(c.Name+"/"+name), way)})
 		}
 		m.Clusters = append(m.Clusters, cluster)
 	}
@@ -319,6 +307,22 @@ func (p *plotter) mapOf(way experiment.HopMap) figure.Map {
 		m.Hops = append(m.Hops, hop)
 	}
 	return m
+}
+
+// roleOf a node, and whether a pod has it on this way.
+func (p *plotter) roleOf(node topology.Ref, way experiment.HopMap) (role string) {
+	switch t := p.Experiment.Topology; {
+	case node == t.Client:
+		role = "client"
+	case node == t.Service:
+		role = "service"
+	case slices.Contains(t.Replicas, node):
+		role = "replica"
+	}
+	if slices.Contains(way.Within[node], experiment.Pod) {
+		role += " " + experiment.Pod
+	}
+	return role
 }
 
 // timelines shows the response times of each cell over time.

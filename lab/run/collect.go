@@ -20,7 +20,6 @@ import (
 	"skerry.dev/skerry/lab/oracle"
 	"skerry.dev/skerry/lab/report"
 	"skerry.dev/skerry/lab/sample"
-	"skerry.dev/skerry/lab/topology"
 )
 
 // Errors that a caller tells apart.
@@ -105,7 +104,7 @@ type collection struct {
 	cell       experiment.Cell
 	congestion string
 	lacks      string
-	path       []topology.Ref
+	hops       experiment.HopMap
 	gathered   []*measure.Gathered
 	pooled     measure.Pooled
 	// totals are of a tool that keeps no requests, command is its first.
@@ -169,7 +168,8 @@ func (c *collection) add(r Repetition, requests []sample.Request) {
 		return
 	}
 	if len(c.observed) == 0 {
-		c.path, c.command = r.Path, r.Command
+		c.hops, c.command = c.cell.Scenario.HopMap(r.Path), r.Command
+		c.hops.Within = r.Within
 	}
 	if r.Total != nil {
 		c.addTotal(*r.Total, requests)
@@ -241,16 +241,15 @@ func (c *collection) use(u host.Use) {
 func (c *collection) result() report.Result {
 	digest := fnv.New64a()
 	_, _ = io.WriteString(digest, c.cell.ID()) // a hash takes all
-	hops := c.cell.Scenario.HopMap(c.path)
 	r := report.Result{
 		Cell: c.cell, Summary: c.pooled.Summary, PerRepetition: c.pooled.Each, Values: c.pooled.Values,
 		Median:    c.pooled.Values.Median(rand.New(rand.NewPCG(digest.Sum64(), 0))),
-		Timelines: c.timelines, Proofs: c.tries, Uses: c.uses, HopMap: hops,
+		Timelines: c.timelines, Proofs: c.tries, Uses: c.uses, HopMap: c.hops,
 		Observed: oracle.Mean(c.observed), Lacks: c.lacks,
 		Rejected: strings.Join(c.rejected, "; "), Total: len(c.totals) > 0,
 	}
-	if len(c.path) > 0 {
-		r.Oracle = oracle.Predict(c.cell, hops, c.congestion)
+	if c.hops.Start != "" {
+		r.Oracle = oracle.Predict(c.cell, c.hops, c.congestion)
 		r.Oracle.Notes = append(r.Oracle.Notes, c.notes...)
 	}
 	for i := range r.Uses {

@@ -12,10 +12,11 @@ import (
 	"skerry.dev/skerry/lab/experiment"
 	"skerry.dev/skerry/lab/host"
 	"skerry.dev/skerry/lab/system"
+	"skerry.dev/skerry/lab/topology"
 )
 
 const (
-	// nodePort at which the service's node takes requests for a workload's pods.
+	// nodePort at which each node that serves takes requests for its pod.
 	nodePort = 30080
 	// removeTimeout bounds how long a workload's pods may take to end.
 	removeTimeout = 30 * time.Second
@@ -23,6 +24,8 @@ const (
 
 // served is a workload that is up.
 type served interface {
+	// pods are where it listens in pods, by their nodes.
+	pods() map[topology.Ref]string
 	// deaths are of what has ended by itself.
 	deaths(ctx context.Context) ([]Death, error)
 	// stop ends it, and tells what it has used.
@@ -47,7 +50,10 @@ func (r *runner) startClusters(ctx context.Context) error {
 	if !r.onKubernetes() {
 		return nil
 	}
-	clusters, err := cluster.Up(ctx, r.lab, cluster.Options{Programs: r.Kubernetes, Agent: r.Agent, Keep: []string{r.store.dir}, Choice: Choice(r.Experiment), Extras: Extras(r.Experiment), Now: r.Now()})
+	clusters, err := cluster.Up(ctx, r.lab, cluster.Options{
+		Programs: r.Kubernetes, Agent: r.Agent, Keep: []string{r.store.dir}, Choice: Choice(r.Experiment), Extras: Extras(r.Experiment),
+		Now: r.Now(), Logs: r.store.dir + "-logs",
+	})
 	if err != nil {
 		return err
 	}
@@ -68,46 +74,93 @@ func (r *runner) clustersEnded() error {
 	return nil
 }
 
-// deploy has a Deployment serve the workload, with fresh pods, behind a Service of
-// type NodePort.
+// deploy has a Deployment in each cluster that serves the workload, with fresh pods,
+// behind a Service of type NodePort.
 func (r *runner) deploy(ctx context.Context, a *attempt, v system.Values) (served, error) {
-	name, _ := v.Service.Node.Split()
-	d := deployed{cluster: r.clusters[name], name: serviceName}
-	err := d.cluster.Deploy(ctx, cluster.Workload{
-		Name: serviceName, Node: v.Service.Node, Port: workloadPort, NodePort: nodePort,
-		UDP:  a.Cell.Protocol == experiment.ProtocolUDP,
-		Args: []string{"serve", a.Cell.Workload, "--protocol", a.Cell.Speaks(), "--listen", net.JoinHostPort("0.0.0.0", strconv.Itoa(workloadPort))},
-	})
-	if err != nil {
-		return d, fmt.Errorf("workload at %s: %w", v.Service.Node, err)
+	d := &deployed{values: v, at: map[topology.Ref]string{}}
+	names, nodes := serving(v)
+	for i, name := range names {
+		c := r.clusters[name]
+		d.clusters = append(d.clusters, c)
+		err := c.Deploy(ctx, cluster.Workload{
+			Name: serviceName, Nodes: nodes[name], Port: workloadPort, NodePort: nodePort,
+			UDP:  a.Cell.Protocol == experiment.ProtocolUDP,
+			Args: []string{"serve", a.Cell.Workload, "--protocol", a.Cell.Speaks(), "--listen", net.JoinHostPort("0.0.0.0", strconv.Itoa(workloadPort))},
+		})
+		if err != nil {
+			return d, fmt.Errorf("workload at %s: %w", name, err)
+		}
+		if i > 0 { // no other cluster reaches its pods
+			continue
+		}
+		pods, err := c.Pods(ctx, serviceName)
+		if err != nil {
+			return d, err
+		}
+		for _, p := range pods {
+			d.at[p.Node] = net.JoinHostPort(p.IP, strconv.Itoa(workloadPort))
+		}
 	}
 	return d, nil
 }
 
-// deployed is a workload in a cluster.
-type deployed struct {
-	cluster *cluster.Cluster
-	name    string
+// serving are the nodes that serve the workload, by their clusters, of which the
+// service's is the first.
+func serving(v system.Values) (clusters []string, nodes map[string][]topology.Ref) {
+	nodes = map[string][]topology.Ref{}
+	for _, place := range append([]system.Place{v.Service}, v.Replicas...) {
+		name, _ := place.Node.Split()
+		if nodes[name] == nil {
+			clusters = append(clusters, name)
+		}
+		nodes[name] = append(nodes[name], place.Node)
+	}
+	return clusters, nodes
 }
 
+// deployed is a workload in the clusters that serve it.
+type deployed struct {
+	values   system.Values
+	clusters []*cluster.Cluster
+	// at is where the pods of the service's cluster listen, by their nodes.
+	at map[topology.Ref]string
+}
+
+func (d *deployed) pods() map[topology.Ref]string { return d.at }
+
 // deaths are the ends of containers, which Kubernetes has started again.
-func (d deployed) deaths(ctx context.Context) (deaths []Death, err error) {
-	pods, err := d.cluster.Pods(ctx, d.name)
-	for _, p := range pods {
+func (d *deployed) deaths(ctx context.Context) (deaths []Death, err error) {
+	err = d.each(ctx, func(p cluster.Pod) {
 		if p.Ended != "" {
-			deaths = append(deaths, Death{Name: d.name, Node: p.Node, How: p.Ended})
+			deaths = append(deaths, Death{Name: nameAt(d.values, p.Node), Node: p.Node, How: p.Ended})
 		}
-	}
+	})
 	return deaths, err
 }
 
+// each looks at every pod.
+func (d *deployed) each(ctx context.Context, look func(cluster.Pod)) error {
+	for _, c := range d.clusters {
+		pods, err := c.Pods(ctx, serviceName)
+		if err != nil {
+			return err
+		}
+		for _, p := range pods {
+			look(p)
+		}
+	}
+	return nil
+}
+
 // stop takes the workload away, also after an interrupt.
-func (d deployed) stop() (uses []host.Use, err error) {
+func (d *deployed) stop() (uses []host.Use, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), removeTimeout)
 	defer cancel()
-	pods, err := d.cluster.Pods(ctx, d.name)
-	for _, p := range pods {
-		uses = append(uses, host.Use{Name: d.name, Node: p.Node, Usage: p.Use})
+	err = d.each(ctx, func(p cluster.Pod) {
+		uses = append(uses, host.Use{Name: nameAt(d.values, p.Node), Node: p.Node, Usage: p.Use})
+	})
+	for _, c := range d.clusters {
+		err = errors.Join(err, c.Remove(ctx, serviceName))
 	}
-	return uses, errors.Join(err, d.cluster.Remove(ctx, d.name))
+	return uses, err
 }

@@ -156,6 +156,16 @@ func (n *notes) Note(text string)                 { n.said = append(n.said, text
 // realRun carries the example out in a lab of its own, changed in some way.
 func realRun(t *testing.T, change func(*Options)) (Options, *notes) {
 	t.Helper()
+	o, said := options(t, change)
+	if err := Run(context.WithoutCancel(t.Context()), o); err != nil {
+		t.Fatal(err)
+	}
+	return o, said
+}
+
+// options of a run of the example, changed in some way.
+func options(t *testing.T, change func(*Options)) (Options, *notes) {
+	t.Helper()
 	if os.Geteuid() != 0 {
 		t.Skip("needs root: network namespaces are made")
 	}
@@ -176,9 +186,6 @@ func realRun(t *testing.T, change func(*Options)) (Options, *notes) {
 		Version: "v1", Command: []string{"skerry", "run"}, Progress: said, Now: time.Now,
 	}
 	change(&o)
-	if err := Run(context.WithoutCancel(t.Context()), o); err != nil {
-		t.Fatal(err)
-	}
 	return o, said
 }
 

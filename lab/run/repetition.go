@@ -46,8 +46,10 @@ type Repetition struct {
 	Command []string `json:"command,omitempty"`
 	// Total is that tool's own, where it keeps no requests, or not when each began.
 	Total *sample.Summary `json:"total,omitempty"`
-	// Path is the nodes that a request visited.
-	Path []topology.Ref `json:"path"`
+	// Path is the nodes that a request visited, Within what it crossed inside of them
+	// on kubernetes.
+	Path   []topology.Ref            `json:"path"`
+	Within map[topology.Ref][]string `json:"within,omitempty"`
 	// Changes are the events of the scenario's timeline that happened.
 	Changes []Change `json:"changes,omitempty"`
 	// Links are what every impaired direction counted while the load ran.
@@ -89,6 +91,8 @@ type attempt struct {
 	result Repetition
 	seed   uint64
 	seen   *evidence
+	// load is the pod that sends the requests; nil where a process does.
+	load *podLoad
 }
 
 // try runs one cell once: links set anew, fresh processes and connections, and
@@ -134,7 +138,7 @@ func (r *runner) through(ctx context.Context, a *attempt) (uses []host.Use, err 
 		return nil, err
 	}
 	stack := r.Stacks[a.Cell.System]
-	a.result.Path = stack.Path(values)
+	a.result.Path, a.result.Within = stack.Path(values), stack.Within(values, a.Cell)
 	running, err := stack.Start(ctx, inLab{r.lab}, values)
 	if err != nil {
 		return nil, err
@@ -143,14 +147,18 @@ func (r *runner) through(ctx context.Context, a *attempt) (uses []host.Use, err 
 		stopped, stopErr := running.Stop()
 		uses, err = append(uses, stopped...), errors.Join(err, stopErr)
 	}()
+	if err := r.launchLoad(ctx, a); err != nil { // it starts beside the workload
+		return nil, err
+	}
 	serving, err := r.serve(ctx, a, running.Values())
 	defer func() {
-		stopped, stopErr := serving.stop()
+		stopped, stopErr := a.load.stopWith(serving)
 		uses, err = append(uses, stopped...), errors.Join(err, stopErr)
 	}()
 	if err != nil {
 		return nil, err
 	}
+	running.Serve(serving.pods())
 	if err := running.Connect(ctx); err != nil {
 		return nil, err
 	}
@@ -173,6 +181,9 @@ func (r *runner) measure(ctx context.Context, a *attempt, running *system.Runnin
 		return nil, err
 	}
 	if err := awaitAnswer(ctx, running, address, r.question(r.Experiment.Topology.Client, a.Cell.Protocol)); err != nil {
+		return nil, err
+	}
+	if err := a.load.await(ctx); err != nil {
 		return nil, err
 	}
 	if err := r.loadBegins(ctx, a.seen); err != nil {
@@ -245,7 +256,7 @@ func awaitAnswer(ctx context.Context, running *system.Running, address string, a
 	}
 }
 
-// drive runs the load in the client's node.
+// drive runs the load in the client's node, or in the pod that waits for it there.
 func (r *runner) drive(ctx context.Context, a *attempt, address string) (host.Use, error) {
 	// Repetitions differ in their Poisson arrivals; the cells of one share them.
 	job := adapter.Job{Cell: a.Cell, Target: address, Seed: r.Seed + uint64(a.Repetition)}
@@ -256,9 +267,12 @@ func (r *runner) drive(ctx context.Context, a *attempt, address string) (host.Us
 	if err != nil {
 		return host.Use{}, fmt.Errorf("describe load: %w", err)
 	}
+	if a.load != nil {
+		return a.load.send(ctx, spec)
+	}
 	var problems bytes.Buffer
 	process, err := r.lab.Start(host.Command{
-		Node: r.Experiment.Topology.Client, Name: "load", Dir: a.dir,
+		Node: r.Experiment.Topology.Client, Name: loadName, Dir: a.dir,
 		Args:  append([]string{r.Agent, "load", "--spec", "-"}, outputs(a.Cell, a.dir)...),
 		Stdin: bytes.NewReader(spec), Stderr: &problems,
 	})

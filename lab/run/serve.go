@@ -17,8 +17,21 @@ import (
 )
 
 // serviceName is that of the workload's process, and with its node's host name
-// behind it of each replica's.
-const serviceName = "service"
+// behind it of each replica's; loadName that of the load.
+const (
+	serviceName = "service"
+	loadName    = "load"
+)
+
+// nameAt is the name of the workload at one of its places.
+func nameAt(v system.Values, node topology.Ref) string {
+	for _, replica := range v.Replicas {
+		if replica.Node == node {
+			return serviceName + "-" + replica.Host
+		}
+	}
+	return serviceName
+}
 
 // brokerPause lies between two looks whether a broker answers: RabbitMQ takes
 // seconds to start, and looking takes of its cores.
@@ -60,7 +73,7 @@ func (r *runner) serveOnHosts(ctx context.Context, a *attempt, v system.Values) 
 	}
 	all = servers{one}
 	for _, replica := range v.Replicas {
-		if one, err = start(a, replica, serviceName+"-"+replica.Host); err != nil {
+		if one, err = start(a, replica, nameAt(v, replica.Node)); err != nil {
 			return all, err
 		}
 		all = append(all, one)
@@ -186,6 +199,9 @@ type Death struct {
 func (d Death) String() string {
 	return fmt.Sprintf("%s at %s ended while the load ran: %s", d.Name, d.Node, d.How)
 }
+
+// pods are none: they listen at their nodes.
+func (all servers) pods() map[topology.Ref]string { return nil }
 
 // deaths are of those that have ended by themselves.
 func (all servers) deaths(context.Context) (deaths []Death, _ error) {

@@ -97,7 +97,7 @@ func (r *runner) runTool(ctx context.Context, a *attempt, args []string, invocat
 	}
 	defer func() { err = errors.Join(err, problems.Close()) }()
 	process, err := r.lab.Start(host.Command{
-		Node: r.Experiment.Topology.Client, Name: "load", Dir: a.dir, Args: args, Env: invocation.Env, Stdout: out, Stderr: problems,
+		Node: r.Experiment.Topology.Client, Name: loadName, Dir: a.dir, Args: args, Env: invocation.Env, Stdout: out, Stderr: problems,
 	})
 	if err != nil {
 		return host.Use{}, err

@@ -73,6 +73,9 @@ type Substrate struct {
 	// Inner is the address that a node has by this system: what stands above it,
 	// and the workload, take it for the node's own.
 	Inner string `yaml:"inner,omitempty"`
+	// Endpoints says that it calls the workload by Place.Endpoint: on kubernetes the
+	// pod itself, past kube-proxy.
+	Endpoints bool `yaml:"endpoints,omitempty"`
 }
 
 // Step is one command, or one probe that is repeated until it is answered.

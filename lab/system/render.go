@@ -1,12 +1,16 @@
 package system
 
 import (
+	"cmp"
 	"fmt"
 	"io/fs"
+	"net"
 	"path"
+	"strconv"
 	"strings"
 	"text/template"
 
+	"skerry.dev/skerry/lab/experiment"
 	"skerry.dev/skerry/lab/topology"
 )
 
@@ -43,8 +47,19 @@ type Place struct {
 	// Site is the number of the node's cluster, Number that of the node in it; both
 	// count from 1.
 	Site, Number int
-	// Port that the workload listens on (the service's and the replicas').
+	// Port at which the node takes requests for the workload (the service's and the
+	// replicas').
 	Port int
+	// pod is HOST:PORT of the pod that serves at the node, on kubernetes once it does,
+	// and where the service's cluster reaches it.
+	pod string
+}
+
+// Endpoint is where the workload itself listens, as HOST:PORT: at the node, or on
+// kubernetes in the node's pod, past kube-proxy. A pod of another cluster than the
+// service's is called at its node.
+func (p Place) Endpoint() string {
+	return cmp.Or(p.pod, net.JoinHostPort(p.IP, strconv.Itoa(p.Port)))
 }
 
 // Place finds the values' place of a role that is one node.
@@ -175,6 +190,21 @@ func (p *Plugin) Path(v Values) []topology.Ref {
 		}
 	}
 	return path
+}
+
+// within is what a request crosses inside of nodes, by node, where a pod is at the
+// end of the way, and at its beginning as well if fromPod.
+func (p *Plugin) within(v Values, fromPod bool) map[topology.Ref][]string {
+	inside := map[topology.Ref][]string{}
+	if fromPod {
+		inside[v.Client.Node] = []string{experiment.Pod}
+	}
+	there := []string{experiment.KubeProxy, experiment.Pod}
+	if p.how.Endpoints {
+		there = there[1:]
+	}
+	inside[v.Service.Node] = append(inside[v.Service.Node], there...)
+	return inside
 }
 
 // Render renders every template of the plug-in, files and steps, without

@@ -89,6 +89,17 @@ func (r *Running) begin(ctx context.Context, n int) error {
 	return nil
 }
 
+// Serve tells the plug-ins that are not up yet which pods serve, by their nodes, as
+// HOST:PORT: their endpoints, in place of the nodes' own.
+func (r *Running) Serve(pods map[topology.Ref]string) {
+	for _, p := range r.parts[r.up:] {
+		p.values = p.values.mapped(func(place Place) Place {
+			place.pod = pods[place.Node]
+			return place
+		})
+	}
+}
+
 // Values are what the topmost plug-in sees: its places have the addresses that
 // the workload listens at and the client has.
 func (r *Running) Values() Values { return r.parts[len(r.parts)-1].values }

@@ -22,6 +22,8 @@ type Stack struct {
 	Name string
 	// Plugins, bottom first; the last has the address that the client calls.
 	Plugins []*Plugin
+	// inPods says that the workload is served by pods, and requested from one.
+	inPods bool
 }
 
 // StackError says why plug-ins do not make a stack.
@@ -56,6 +58,7 @@ func (s *Stack) On(substrate string) error {
 		}
 		p.how = *p.Kubernetes
 	}
+	s.inPods = true
 	return s.check()
 }
 
@@ -180,6 +183,15 @@ func (s *Stack) Render(v Values) error {
 
 // Path is the nodes that a request visits.
 func (s *Stack) Path(v Values) []topology.Ref { return s.Plugins[len(s.Plugins)-1].Path(v) }
+
+// Within is what a request of a cell crosses inside of nodes, in order, by node; nil
+// on hosts.
+func (s *Stack) Within(v Values, c experiment.Cell) map[topology.Ref][]string {
+	if !s.inPods {
+		return nil
+	}
+	return s.Plugins[len(s.Plugins)-1].within(v, c.FromPod())
+}
 
 // Address that the client calls.
 func (s *Stack) Address(v Values) (string, error) {

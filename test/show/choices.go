@@ -90,7 +90,7 @@ type way struct {
 func waysOf(ctx context.Context, c *cluster.Cluster, proxied bool) ([]way, error) {
 	const port, nodePort = 8080, 30080
 	var pods []cluster.Pod
-	all := []cluster.Workload{{Name: "near", Node: "c1/worker"}, {Name: "far", Node: "c1/head"}, {Name: "asker", Node: "c1/worker"}}
+	all := []cluster.Workload{{Name: "near", Nodes: []topology.Ref{"c1/worker"}}, {Name: "far", Nodes: []topology.Ref{"c1/head"}}, {Name: "asker", Nodes: []topology.Ref{"c1/worker"}}}
 	for i, w := range all {
 		w.Port, w.NodePort, w.Args = port, nodePort+i, []string{"serve", "hello-world", "--listen", "0.0.0.0:" + servicePort}
 		if err := c.Deploy(ctx, w); err != nil {
@@ -162,7 +162,7 @@ func (b *bench) alikeRanges(ctx context.Context, programs map[string]string) (er
 	answered, addresses := 0, map[string]bool{}
 	for i, workload := range []string{"hello-world", "static-reply"} {
 		c := clusters[i]
-		w := cluster.Workload{Name: "web", Node: topology.Ref(c.Name + "/n"), Port: 8080, NodePort: 30080, Args: []string{"serve", workload, "--listen", "0.0.0.0:" + servicePort}}
+		w := cluster.Workload{Name: "web", Nodes: []topology.Ref{topology.Ref(c.Name + "/n")}, Port: 8080, NodePort: 30080, Args: []string{"serve", workload, "--listen", "0.0.0.0:" + servicePort}}
 		if err := c.Deploy(ctx, w); err != nil {
 			return err
 		}

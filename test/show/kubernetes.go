@@ -11,6 +11,7 @@ import (
 	"skerry.dev/skerry/lab/cluster"
 	"skerry.dev/skerry/lab/host"
 	"skerry.dev/skerry/lab/measure"
+	"skerry.dev/skerry/lab/topology"
 )
 
 const kubernetesCommand = "make show AREA=kubernetes"
@@ -36,6 +37,9 @@ func showKubernetes(ctx context.Context, b *bench) error {
 	}
 	if err == nil {
 		err = b.cutOff(ctx, s, clusters[0])
+	}
+	if err == nil {
+		err = b.boots(ctx, s, clusters[0].Name, cutWorkload)
 	}
 	if err := errors.Join(err, s.Close()); err != nil {
 		return err
@@ -123,10 +127,13 @@ func (b *bench) idle(ctx context.Context, s *session) error {
 	return nil
 }
 
+// cutWorkload is what the node serves that cutOff cuts off.
+const cutWorkload = "cut"
+
 // cutOff cuts the link of a node that serves, and heals it.
 func (b *bench) cutOff(ctx context.Context, s *session, c *cluster.Cluster) error {
 	const node, notReadyMost, readyMost = service, 8 * time.Second, 4 * time.Second
-	w := cluster.Workload{Name: "cut", Node: node, Port: 8080, NodePort: 30080, Args: []string{"serve", "hello-world", "--listen", "0.0.0.0:8080"}}
+	w := cluster.Workload{Name: cutWorkload, Nodes: []topology.Ref{node}, Port: 8080, NodePort: 30080, Args: []string{"serve", "hello-world", "--listen", "0.0.0.0:8080"}}
 	if err := c.Deploy(ctx, w); err != nil {
 		return err
 	}

@@ -10,6 +10,7 @@ import (
 	"skerry.dev/skerry/lab/cluster"
 	"skerry.dev/skerry/lab/host"
 	"skerry.dev/skerry/lab/impair"
+	"skerry.dev/skerry/lab/topology"
 )
 
 // truthInPods compares ping and curl with the lab's samples, all of them inside a
@@ -17,7 +18,7 @@ import (
 func (b *bench) truthInPods(ctx context.Context, s *session, clusters []*cluster.Cluster) error {
 	const rtt, port, nodePort = 10 * time.Millisecond, 8080, 30080
 	serve := []string{"serve", "hello-world", "--listen", "0.0.0.0:" + servicePort}
-	server := cluster.Workload{Name: "server", Node: service, Port: port, NodePort: nodePort, Args: serve}
+	server := cluster.Workload{Name: "server", Nodes: []topology.Ref{service}, Port: port, NodePort: nodePort, Args: serve}
 	if err := clusters[0].Deploy(ctx, server); err != nil {
 		return err
 	}
@@ -38,7 +39,7 @@ func (b *bench) truthInPods(ctx context.Context, s *session, clusters []*cluster
 		{"pod to pod across a node's link", clusters[0], host.Link{From: "c1/head", To: service}, pods[0].IP, servicePort},
 		{"pod to NodePort across the WAN", clusters[1], host.Link{From: "c2/worker", To: service}, node.Data.Addr().String(), strconv.Itoa(nodePort)},
 	} {
-		asker := cluster.Workload{Name: "asker", Node: c.from.From, Port: port, NodePort: nodePort + 1, Args: serve}
+		asker := cluster.Workload{Name: "asker", Nodes: []topology.Ref{c.from.From}, Port: port, NodePort: nodePort + 1, Args: serve}
 		if err := c.cluster.Deploy(ctx, asker); err != nil {
 			return err
 		}
@@ -46,7 +47,7 @@ func (b *bench) truthInPods(ctx context.Context, s *session, clusters []*cluster
 		if err != nil || len(from) != 1 {
 			return errors.Join(err, fmt.Errorf("the asker has %d pods", len(from)))
 		}
-		s.asking = asking{node: asker.Node, within: []string{"nsenter", fmt.Sprintf("--net=/proc/%d/ns/net", from[0].Pid)}, host: c.host, port: c.port}
+		s.asking = asking{node: c.from.From, within: []string{"nsenter", fmt.Sprintf("--net=/proc/%d/ns/net", from[0].Pid)}, host: c.host, port: c.port}
 		there, back := c.from, host.Link{From: c.from.To, To: c.from.From}
 		there.Does, back.Does = delay(rtt/2), delay(rtt/2)
 		there.Unit, back.Unit = impair.UnitPacket, impair.UnitPacket

@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 
+	"skerry.dev/skerry/lab/experiment"
 	"skerry.dev/skerry/lab/measure"
 	"skerry.dev/skerry/lab/report"
 )
@@ -164,6 +165,7 @@ func facts(s Side) []report.Fact {
 	lasting := slices.DeleteFunc(slices.Clone(p.Facts), func(f report.Fact) bool { return f.OfRun })
 	return append([]report.Fact{
 		{Name: "experiment", Value: s.Experiment.Name},
+		{Name: "substrate", Value: cmp.Or(s.Experiment.Substrate, experiment.SubstrateHosts)},
 		{Name: "skerry", Value: strings.TrimSpace(p.Version + " " + p.Commit)},
 		{Name: "kernel", Value: p.Kernel},
 		{Name: "processor", Value: p.Processor},

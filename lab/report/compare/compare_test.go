@@ -126,8 +126,9 @@ func TestWhatElseDiffersIsListed(t *testing.T) {
 	b.Provenance.Facts = []report.Fact{
 		{Name: "CPU governor", Value: "powersave"}, {Name: "turbo", Value: "on"}, {Name: "command", Value: "skerry run", OfRun: true},
 	}
-	b.Experiment.Topology.Congestion = "bbr"
+	b.Experiment.Topology.Congestion, b.Experiment.Substrate = "bbr", experiment.SubstrateKubernetes
 	want := []compare.Differing{
+		{What: "substrate", A: "hosts", B: "kubernetes"},
 		{What: "kernel", A: "Linux 6.12.9-amd64", B: "Linux 6.13"},
 		{What: "congestion control", A: "cubic", B: "bbr"},
 		{What: "CPU governor", A: "performance", B: "powersave"},

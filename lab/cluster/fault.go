@@ -1,0 +1,259 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+	policy "k8s.io/api/policy/v1"
+	kerrors "k8s.io/apimachinery/pkg/api/errors"
+	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"skerry.dev/skerry/lab/host"
+	"skerry.dev/skerry/lab/topology"
+)
+
+// planePrograms are those that StopPlane ends.
+var planePrograms = []string{"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler"}
+
+// bootTimeout bounds how long the programs of a node may take until they are started.
+const bootTimeout = 30 * time.Second
+
+// Errors of faults that a caller tells apart.
+var (
+	ErrProtected = errors.New("its PodDisruptionBudget does not allow that now")
+	ErrBoot      = errors.New("it does not start")
+)
+
+// StopPlane is the fault that ends the control plane of a cluster, by crashes. What
+// runs in its pods goes on; nothing of it changes until the fault is undone.
+func (c *Cluster) StopPlane() host.Fault {
+	head := c.members[0]
+	f := host.Fault{Kind: host.StopPlane, Node: head.Ref()}
+	for _, name := range planePrograms {
+		f.Plane = append(f.Plane, head.process(name))
+	}
+	return f
+}
+
+// Reboot has a node of a Kubernetes cluster lose its power and boot at once. Its disk
+// stays, with the images; its pods come back as its kubelet starts them.
+func Reboot(ctx context.Context, lab *host.Lab, node topology.Ref) error {
+	name, _ := node.Split()
+	if _, err := Open(lab, name); err != nil {
+		return err
+	}
+	f, err := lab.Inject(ctx, host.Fault{Kind: host.Kill, Node: node})
+	if err != nil {
+		return err
+	}
+	// What has lost its power boots, also where the caller is interrupted.
+	return Undo(context.WithoutCancel(ctx), lab, f.ID)
+}
+
+// Undo ends a fault of a lab, of whatever kind. A node of a Kubernetes cluster that was
+// killed boots, and a control plane that was stopped starts; where that fails the fault
+// stays in force.
+func Undo(ctx context.Context, lab *host.Lab, id int) error {
+	return lab.UndoWith(ctx, id, func(ctx context.Context, f host.Fault) error {
+		if f.Kind != host.Kill && f.Kind != host.StopPlane {
+			return nil
+		}
+		name, _ := f.Node.Split()
+		c, err := Open(lab, name)
+		if errors.Is(err, ErrNone) {
+			return nil // on hosts nothing starts by itself
+		}
+		if err != nil {
+			return err
+		}
+		ctx, cancel := context.WithTimeout(ctx, bootTimeout)
+		defer cancel()
+		return c.revive(ctx, f)
+	})
+}
+
+// revive starts what a fault has ended, but for what others in force keep down.
+func (c *Cluster) revive(ctx context.Context, f host.Fault) error {
+	m, err := c.memberAt(f.Node)
+	if err != nil {
+		return err
+	}
+	wanted := func(process string) bool { return f.Kind == host.Kill || slices.Contains(f.Plane, process) }
+	var kept []string
+	for _, other := range c.lab.Faults {
+		switch {
+		case other.Node != f.Node:
+		case other.Kind == host.Kill:
+			return nil // it will boot
+		case other.Kind == host.StopPlane:
+			kept = append(kept, other.Plane...)
+		}
+	}
+	if f.Kind == host.Kill {
+		if err := c.wipe(ctx, m); err != nil {
+			return fmt.Errorf("node %s: %w: %w", m, ErrBoot, err)
+		}
+	}
+	err = c.startAgain(ctx, m, func(process string) bool { return wanted(process) && !slices.Contains(kept, process) })
+	if err == nil {
+		return nil
+	}
+	return errors.Join(fmt.Errorf("node %s: %w: %w", m, ErrBoot, err), c.stopStarted())
+}
+
+// startAgain starts those programs of a node that are wanted and do not run.
+func (c *Cluster) startAgain(ctx context.Context, m member, wanted func(process string) bool) error {
+	running, err := c.lab.Running()
+	if err != nil {
+		return err
+	}
+	for _, p := range c.recorded {
+		runs := slices.ContainsFunc(running, func(r host.Running) bool { return r.Name == m.process(p.Name) })
+		if p.Node != m.Ref() || runs || !wanted(m.process(p.Name)) {
+			continue
+		}
+		if err := c.startOnceMore(m, p); err != nil {
+			return err
+		}
+		// What comes after calls these, and ends where they do not answer.
+		switch p.Name {
+		case "containerd":
+			err = c.awaitRuntime(ctx, m)
+		case "kube-apiserver":
+			err = c.awaitAPI(ctx)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// startOnceMore starts a program as it was, with listeners at the addresses of before.
+func (c *Cluster) startOnceMore(m member, p program) (err error) {
+	var inherited []*os.File
+	defer func() {
+		for _, f := range inherited {
+			err = errors.Join(err, f.Close())
+		}
+	}()
+	for _, address := range p.Listens {
+		listener, err := new(net.ListenConfig).Listen(context.Background(), "tcp4", address)
+		if err != nil {
+			return fmt.Errorf("start %s: %w", p.Name, err)
+		}
+		file, err := listener.(*net.TCPListener).File()
+		_ = listener.Close() // the file is a duplicate
+		if err != nil {
+			return fmt.Errorf("start %s: %w", p.Name, err)
+		}
+		inherited = append(inherited, file)
+	}
+	return c.startProgram(m, p.Name, p.Args, inherited...)
+}
+
+// stopStarted ends what this process has started of the cluster.
+func (c *Cluster) stopStarted() (err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, p := range slices.Backward(c.programs) {
+		_, stopErr := p.Stop(0)
+		err = errors.Join(err, stopErr)
+	}
+	c.programs = nil
+	return err
+}
+
+// wipe leaves of a node without processes what a machine has that boots: its disk.
+// Its /run is empty, and its pods' mounts, interfaces and rules are gone.
+func (c *Cluster) wipe(ctx context.Context, m member) error {
+	err := c.lab.Within(m.Ref(), func() error {
+		if err := unmountBelow("/var/lib/kubelet/", "/var/lib/containerd/"); err != nil {
+			return err
+		}
+		if err := unix.Unmount("/run", unix.MNT_DETACH); err != nil {
+			return fmt.Errorf("unmount /run: %w", err)
+		}
+		if err := mountOwn("/run", c.kept()); err != nil {
+			return fmt.Errorf("mount /run: %w", err)
+		}
+		return removeInterfaces()
+	})
+	if err != nil {
+		return err
+	}
+	if err := c.nft(ctx, m, "flush", "ruleset"); err != nil {
+		return err
+	}
+	return c.nft(ctx, m, "-f", c.masquerade(m))
+}
+
+// unmountBelow takes away what is mounted below some folders of the calling thread's
+// mount namespace.
+func unmountBelow(folders ...string) error {
+	text, err := os.ReadFile("/proc/thread-self/mountinfo")
+	if err != nil {
+		return err
+	}
+	var points []string
+	for line := range strings.Lines(string(text)) {
+		const pointField = 4 // proc(5)
+		fields := strings.Fields(line)
+		if len(fields) > pointField && slices.ContainsFunc(folders, func(f string) bool { return strings.HasPrefix(fields[pointField], f) }) {
+			points = append(points, fields[pointField])
+		}
+	}
+	for _, point := range slices.Backward(points) { // what lies upon another first
+		// One that shared its fate with another is gone already.
+		if err := unix.Unmount(point, unix.MNT_DETACH); err != nil && !errors.Is(err, unix.EINVAL) && !errors.Is(err, unix.ENOENT) {
+			return fmt.Errorf("unmount %s: %w", point, err)
+		}
+	}
+	return nil
+}
+
+// podInterfaces are the kinds of interfaces that networks of pods make in a node.
+var podInterfaces = []string{"veth", "bridge", "vxlan", "dummy"}
+
+// removeInterfaces takes away the interfaces of the calling thread's network namespace
+// that are not the node's own.
+func removeInterfaces() error {
+	all, err := netlink.LinkList()
+	if err != nil {
+		return err
+	}
+	for _, link := range all {
+		name := link.Attrs().Name
+		if name == host.DataInterface || name == host.MgmtInterface || !slices.Contains(podInterfaces, link.Type()) {
+			continue
+		}
+		// The kernel removes those of a pod itself, when the last that held it has ended.
+		if err := netlink.LinkDel(link); err != nil && !errors.Is(err, unix.ENODEV) {
+			return fmt.Errorf("remove interface %s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// Evict asks the API server to have a pod go by the Eviction API, as a node that is
+// drained does: budgets are honoured, and what made the pod makes another.
+func (c *Cluster) Evict(ctx context.Context, pod PodState) error {
+	err := c.client.PolicyV1().Evictions(pod.Namespace).Evict(ctx, &policy.Eviction{
+		ObjectMeta: meta.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name},
+	})
+	if kerrors.IsTooManyRequests(err) {
+		err = ErrProtected
+	}
+	if err != nil {
+		return fmt.Errorf("evict %s/%s/%s: %w", c.Name, pod.Namespace, pod.Name, err)
+	}
+	return nil
+}

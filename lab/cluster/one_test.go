@@ -1,0 +1,450 @@
+package cluster_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-containerregistry/pkg/name"
+	"github.com/google/go-containerregistry/pkg/v1/tarball"
+
+	"skerry.dev/skerry/lab/cluster"
+	"skerry.dev/skerry/lab/host"
+	"skerry.dev/skerry/lab/topology"
+)
+
+// onOne are tests that share a cluster of two nodes, in this order: those that end
+// much of it come last. Each opens it as another process does.
+var onOne = []struct {
+	name string
+	run  func(*testing.T, *host.Lab)
+}{
+	{"state", seesState},
+	{"logs", readsLogs},
+	{"run", runsInAPod},
+	{"load", loadsImages},
+	{"evict", evicts},
+	{"stop-plane", stopsPlane},
+	{"freeze", freezes},
+	{"kill", killsANode},
+	{"reboot", reboots},
+}
+
+// hello is a workload at the worker, and where it is asked.
+var hello = cluster.Workload{Name: "hello", Nodes: []topology.Ref{"c1/worker"}, Port: 8080, NodePort: 30080, Args: []string{"serve", "hello-world", "--listen", "0.0.0.0:8080"}}
+
+const (
+	helloAt = "10.1.0.2:30080"
+	// patience is longer than anything takes that comes about.
+	patience = 40 * time.Second
+)
+
+func open(t *testing.T, lab *host.Lab) *cluster.Cluster {
+	t.Helper()
+	c, err := cluster.Open(lab, "c1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// deploy has the cluster serve hello until the test ends.
+func deploy(t *testing.T, c *cluster.Cluster) cluster.PodState {
+	t.Helper()
+	if err := c.Deploy(t.Context(), hello); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := c.Remove(context.Background(), hello.Name); err != nil {
+			t.Error(err)
+		}
+	})
+	return only(t, c, "default/hello")
+}
+
+func state(t *testing.T, c *cluster.Cluster) cluster.State {
+	t.Helper()
+	s, err := c.State(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// only is the one pod of a workload.
+func only(t *testing.T, c *cluster.Cluster, target string) cluster.PodState {
+	t.Helper()
+	s := state(t, c)
+	pods := s.Match(target)
+	if len(pods) != 1 {
+		t.Fatalf("%s has the pods %+v of %+v", target, pods, s.Pods)
+	}
+	return pods[0]
+}
+
+// eventually waits until something has come about.
+func eventually(t *testing.T, what string, look func() error) {
+	t.Helper()
+	began := time.Now()
+	for {
+		err := look()
+		if err == nil {
+			t.Logf("%s after %s", what, time.Since(began).Round(100*time.Millisecond))
+			return
+		}
+		if time.Since(began) > patience {
+			t.Fatalf("%s: not within %s: %v", what, patience, err)
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+}
+
+// awaitReady waits until all nodes, and all pods there are, are ready.
+func awaitReady(t *testing.T, c *cluster.Cluster) {
+	t.Helper()
+	eventually(t, "all ready", func() error {
+		s, err := c.State(t.Context())
+		if err != nil {
+			return err
+		}
+		for _, n := range s.Nodes {
+			if !n.Ready {
+				return fmt.Errorf("node %s: %s", n.Node, n.Why)
+			}
+		}
+		for _, p := range s.Pods {
+			if !p.Ready {
+				return fmt.Errorf("pod %s: %s", p.Name, p.Status)
+			}
+		}
+		return nil
+	})
+}
+
+// answers asks once, and waits for an answer no longer than one takes.
+func answers(t *testing.T, lab *host.Lab, address string) error {
+	t.Helper()
+	client := &http.Client{Timeout: time.Second, Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, address string) (net.Conn, error) {
+		return lab.Dial(ctx, "c1/head", address)
+	}}}
+	response, err := client.Get("http://" + address + "/")
+	if err == nil {
+		err = response.Body.Close()
+	}
+	return err
+}
+
+// kubectl calls the cluster from the machine, as a user does.
+func kubectl(t *testing.T, lab *host.Lab, args ...string) (string, error) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), built(t)["kubernetes"], append([]string{"kubectl", "--kubeconfig", cluster.Kubeconfig(lab, "c1")}, args...)...)
+	out, err := cmd.CombinedOutput()
+	return string(out), err
+}
+
+func mustKubectl(t *testing.T, lab *host.Lab, args ...string) string {
+	t.Helper()
+	out, err := kubectl(t, lab, args...)
+	if err != nil {
+		t.Fatalf("kubectl %v: %v\n%s", args, err, out)
+	}
+	return out
+}
+
+func seesState(t *testing.T, lab *host.Lab) {
+	c := open(t, lab)
+	s := state(t, c)
+	want := []cluster.NodeState{{Node: "c1/head", Ready: true}, {Node: "c1/worker", Ready: true}}
+	if !slices.Equal(s.Nodes, want) {
+		t.Errorf("nodes are %+v", s.Nodes)
+	}
+	dns := only(t, c, "kube-system/coredns")
+	if !dns.Ready || dns.Status != "Running" || dns.Node != "c1/head" || dns.IP == "" || dns.Pid == 0 || dns.CPU <= 0 || dns.Held <= 0 {
+		t.Errorf("the DNS is %+v", dns)
+	}
+	if by := s.Match("kube-system/" + dns.Name); len(by) != 1 || by[0].Name != dns.Name {
+		t.Errorf("by its name there is %+v", by)
+	}
+	for _, target := range []string{"default/coredns", "kube-system/core", "coredns"} {
+		if found := s.Match(target); len(found) != 0 {
+			t.Errorf("%s matches %+v", target, found)
+		}
+	}
+	if _, err := cluster.Open(lab, "c2"); !errors.Is(err, cluster.ErrNone) {
+		t.Errorf("another cluster: %v", err)
+	}
+	if all, err := cluster.OpenAll(lab); err != nil || len(all) != 1 || all[0].Name != "c1" {
+		t.Errorf("all are %v, %v", all, err)
+	}
+}
+
+func readsLogs(t *testing.T, lab *host.Lab) {
+	logs, err := cluster.Logs(lab)
+	if err != nil {
+		t.Fatal(err)
+	}
+	find := func(target string) cluster.Log {
+		t.Helper()
+		i := slices.IndexFunc(logs, func(l cluster.Log) bool { return l.Target == target })
+		if i < 0 {
+			t.Fatalf("no log of %s among %+v", target, logs)
+		}
+		return logs[i]
+	}
+	for _, target := range []string{"links", "c1/head:etcd", "c1/head:kube-apiserver", "c1/worker:containerd", "c1/worker:kube-proxy"} {
+		find(target)
+	}
+	var kubelet, dns bytes.Buffer
+	pod := only(t, open(t, lab), "kube-system/coredns")
+	err = errors.Join(find("c1/worker:kubelet").Copy(t.Context(), &kubelet, false), find("c1/kube-system/"+pod.Name).Copy(t.Context(), &dns, false))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(kubelet.String(), "Started kubelet") {
+		t.Errorf("the kubelet said:\n%s", &kubelet)
+	}
+	if !strings.Contains(dns.String(), "\nCoreDNS-") {
+		t.Errorf("the DNS said:\n%s", &dns)
+	}
+}
+
+// A program of the machine has the network, the name and the DNS of the pod, and the
+// machine keeps its own.
+func runsInAPod(t *testing.T, lab *host.Lab) {
+	c := open(t, lab)
+	pod := deploy(t, c)
+	before, err := os.ReadFile("/etc/resolv.conf")
+	if err != nil {
+		t.Skip(err)
+	}
+	var said bytes.Buffer
+	err = c.Run(t.Context(), pod, host.Command{
+		Name: "look", Args: []string{"/bin/sh", "-c", "hostname; ip -4 -o address; cat /etc/resolv.conf; getent hosts hello"}, Stdout: &said, Stderr: &said,
+	})
+	if err != nil {
+		t.Errorf("%v\n%s", err, &said)
+	}
+	for _, want := range []string{pod.Name + "\n", " inet " + pod.IP + "/", "nameserver 10.201.0.10", "hello.default.svc.cluster.local"} {
+		if !strings.Contains(said.String(), want) {
+			t.Errorf("it lacks %q:\n%s", want, &said)
+		}
+	}
+	if after, err := os.ReadFile("/etc/resolv.conf"); err != nil || !bytes.Equal(after, before) {
+		t.Errorf("the machine's resolv.conf is %q, %v", after, err)
+	}
+	pod.Pid = 0
+	if err := c.Run(t.Context(), pod, host.Command{Name: "look", Args: []string{"true"}}); !errors.Is(err, cluster.ErrNoPod) {
+		t.Errorf("in a pod of nothing: %v", err)
+	}
+}
+
+// loaded is an image that no cluster has from its start.
+const loaded = "example.test/loaded:1"
+
+func loadsImages(t *testing.T, lab *host.Lab) {
+	agentTag, err := name.NewTag(cluster.AgentImage)
+	if err != nil {
+		t.Fatal(err)
+	}
+	image, err := tarball.ImageFromPath(filepath.Join(lab.Dir(), "images.tar"), &agentTag)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tag, err := name.NewTag(loaded)
+	if err != nil {
+		t.Fatal(err)
+	}
+	archive := filepath.Join(t.TempDir(), "loaded.tar")
+	if err := tarball.WriteToFile(archive, tag, image); err != nil {
+		t.Fatal(err)
+	}
+	clusters := []*cluster.Cluster{open(t, lab)}
+	names, err := cluster.Load(t.Context(), clusters, archive)
+	if err != nil || !slices.Equal(names, []string{loaded}) {
+		t.Fatalf("loaded %v, %v", names, err)
+	}
+	mustKubectl(t, lab, "run", "loaded", "--image="+loaded, "--image-pull-policy=Never", "--overrides",
+		`{"spec": {"nodeName": "c1-worker", "terminationGracePeriodSeconds": 1}}`, "--", "serve", "hello-world", "--listen", "0.0.0.0:8080")
+	awaitReady(t, clusters[0])
+	// Its layers are of no archive: containerd itself refuses it.
+	broken := filepath.Join(t.TempDir(), "broken.tar")
+	writeTar(t, broken, "manifest.json", `[{"Config": "gone.json", "RepoTags": ["a:1"], "Layers": ["gone.tar"]}]`)
+	if _, err := cluster.Load(t.Context(), clusters, broken); err == nil || strings.Contains(err.Error(), "\n") || !strings.Contains(err.Error(), "import images at node c1/") {
+		t.Errorf("an archive without layers: %v", err)
+	}
+}
+
+// What is evicted is made anew, unless its budget says that it must stay.
+func evicts(t *testing.T, lab *host.Lab) {
+	c := open(t, lab)
+	before := deploy(t, c)
+	mustKubectl(t, lab, "create", "pdb", "hello", "--selector=app=hello", "--min-available=1")
+	eventually(t, "the budget known", func() error {
+		if got := mustKubectl(t, lab, "get", "pdb", "hello", "-o", "jsonpath={.status.currentHealthy}"); got != "1" {
+			return fmt.Errorf("it counts %q healthy pods", got)
+		}
+		return nil
+	})
+	if err := c.Evict(t.Context(), before); !errors.Is(err, cluster.ErrProtected) {
+		t.Errorf("evicted against its budget: %v", err)
+	}
+	mustKubectl(t, lab, "delete", "pdb", "hello")
+	if err := c.Evict(t.Context(), before); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "another pod", func() error {
+		pods := state(t, c).Match("default/hello")
+		if len(pods) != 1 || pods[0].Name == before.Name || !pods[0].Ready {
+			return fmt.Errorf("there are %+v", pods)
+		}
+		return nil
+	})
+	ask(t, lab, "c1/head", helloAt)
+}
+
+func inject(t *testing.T, lab *host.Lab, f host.Fault) host.Fault {
+	t.Helper()
+	f, err := lab.Inject(t.Context(), f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+func undo(t *testing.T, lab *host.Lab, f host.Fault) {
+	t.Helper()
+	if err := cluster.Undo(t.Context(), lab, f.ID); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Without a control plane pods serve on; with it again they are the same.
+func stopsPlane(t *testing.T, lab *host.Lab) {
+	c := open(t, lab)
+	before := deploy(t, c)
+	ask(t, lab, "c1/head", helloAt)
+	f := inject(t, lab, c.StopPlane())
+	if _, err := c.State(t.Context()); !errors.Is(err, cluster.ErrNoAnswer) {
+		t.Errorf("a control plane that was stopped says %v", err)
+	}
+	for began := time.Now(); time.Since(began) < 6*time.Second; time.Sleep(200 * time.Millisecond) { // longer than a lease
+		if err := answers(t, lab, helloAt); err != nil {
+			t.Fatalf("the workload does not serve: %v", err)
+		}
+	}
+	undo(t, lab, f)
+	awaitReady(t, c)
+	after := only(t, c, "default/hello")
+	if after.Name != before.Name || after.Restarts != 0 || after.IP != before.IP {
+		t.Errorf("the pod was %+v and is %+v", before, after)
+	}
+	if err := answers(t, lab, helloAt); err != nil {
+		t.Error(err)
+	}
+}
+
+func awaitNotReady(t *testing.T, c *cluster.Cluster, node topology.Ref) {
+	t.Helper()
+	eventually(t, string(node)+" not ready", func() error {
+		if c.Ready(t.Context(), node) == nil {
+			return errors.New("it is ready")
+		}
+		return nil
+	})
+}
+
+// A node that is frozen is frozen with its pods, and goes on with them.
+func freezes(t *testing.T, lab *host.Lab) {
+	c := open(t, lab)
+	before := deploy(t, c)
+	ask(t, lab, "c1/head", before.IP+":8080")
+	f := inject(t, lab, host.Fault{Kind: host.Freeze, Node: "c1/worker"})
+	if err := answers(t, lab, before.IP+":8080"); err == nil {
+		t.Error("its pod answers")
+	}
+	awaitNotReady(t, c, "c1/worker")
+	undo(t, lab, f)
+	awaitReady(t, c)
+	if after := only(t, c, "default/hello"); after.Restarts != 0 || after.Name != before.Name {
+		t.Errorf("the pod was %+v and is %+v", before, after)
+	}
+	ask(t, lab, "c1/head", helloAt)
+}
+
+// A node that was killed boots when that is undone, and has its pods again.
+func killsANode(t *testing.T, lab *host.Lab) {
+	c := open(t, lab)
+	before := deploy(t, c)
+	f := inject(t, lab, host.Fault{Kind: host.Kill, Node: "c1/worker"})
+	if _, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", before.Pid)); err == nil { // which one that nobody has waited for yet has not
+		t.Error("a process of its pod lives")
+	}
+	awaitNotReady(t, c, "c1/worker")
+	undo(t, lab, f)
+	awaitRestarted(t, c, before)
+	ask(t, lab, "c1/head", helloAt)
+	if running, err := lab.Running(); err != nil || !slices.ContainsFunc(running, func(r host.Running) bool { return r.Name == "kube-proxy-c1-worker" }) {
+		t.Errorf("running are %v, %v", running, err)
+	}
+}
+
+// awaitRestarted waits until a pod was started again, and all are ready.
+func awaitRestarted(t *testing.T, c *cluster.Cluster, before cluster.PodState) {
+	t.Helper()
+	eventually(t, "restart of "+before.Name, func() error {
+		s, err := c.State(t.Context())
+		if err != nil {
+			return err
+		}
+		pods := s.Match(before.Namespace + "/" + before.Name)
+		if len(pods) != 1 || pods[0].Restarts <= before.Restarts {
+			return fmt.Errorf("there are %+v", pods)
+		}
+		return nil
+	})
+	awaitReady(t, c)
+}
+
+// Each node boots: the worker with the image that was loaded into it, the head with
+// all that its control plane knew, and where the machine finds it.
+func reboots(t *testing.T, lab *host.Lab) {
+	c := open(t, lab)
+	deploy(t, c)
+	image := only(t, c, "default/loaded")
+	if err := cluster.Reboot(t.Context(), lab, "c1/worker"); err != nil {
+		t.Fatal(err)
+	}
+	awaitRestarted(t, c, image)
+	ask(t, lab, "c1/head", helloAt)
+	dns := only(t, c, "kube-system/coredns")
+	if err := cluster.Reboot(t.Context(), lab, "c1/head"); err != nil {
+		t.Fatal(err)
+	}
+	awaitRestarted(t, c, dns)
+	ask(t, lab, "c1/head", helloAt)
+	if got := mustKubectl(t, lab, "get", "nodes", "-o", "name"); got != "node/c1-head\nnode/c1-worker\n" {
+		t.Errorf("the nodes are %q", got)
+	}
+	if len(lab.Faults) != 0 {
+		t.Errorf("in force are %+v", lab.Faults)
+	}
+	// Its interfaces are the node's own and one for each pod.
+	var said bytes.Buffer
+	if err := lab.Run(t.Context(), host.Command{Node: "c1/worker", Name: "look", Args: []string{"ip", "-o", "link", "show", "type", "veth"}, Stdout: &said}); err != nil {
+		t.Fatal(err)
+	}
+	if n := strings.Count(said.String(), "\n"); n != 2+2 {
+		t.Errorf("with two pods the node has %d interfaces:\n%s", n, &said)
+	}
+	mustKubectl(t, lab, "delete", "pod", "loaded")
+}

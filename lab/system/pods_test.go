@@ -1,0 +1,119 @@
+package system_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"skerry.dev/skerry/lab/experiment"
+	"skerry.dev/skerry/lab/system"
+	"skerry.dev/skerry/lab/topology"
+	"skerry.dev/skerry/systems"
+)
+
+// On kubernetes an ingress calls the pods that serve; one of another cluster it calls
+// at its node. Until pods are known, and on hosts, each is called at its node.
+func TestEndpoints(t *testing.T) {
+	lab := &topology.Topology{
+		Clusters: []topology.Cluster{{Name: "c1", Nodes: []string{"head", "w1", "w2"}}, {Name: "c2", Nodes: []string{"n"}}},
+		Service:  "c1/w1", Replicas: []topology.Ref{"c1/w2", "c1/head", "c2/n"}, Client: "c2/n",
+	}
+	const port = 30080
+	pods := map[topology.Ref]string{"c1/w1": "10.101.2.7:8080", "c1/w2": "10.101.3.7:8080", "c1/head": "10.101.1.7:8080"}
+	for name, want := range map[string]string{
+		"ingress":      "service 10.101.2.7:8080, c1-w2 10.101.3.7:8080, c2-n 10.2.0.1:30080",
+		"ingress-head": "service 10.101.2.7:8080, c1-w2 10.101.3.7:8080, c1-head 10.101.1.7:8080, c2-n 10.2.0.1:30080",
+	} {
+		dir := t.TempDir()
+		v, err := system.ValuesFor(lab, dir, port)
+		if err != nil {
+			t.Fatal(err)
+		}
+		stack, err := system.Load(systems.FS, name)
+		if err == nil {
+			err = stack.On(experiment.SubstrateKubernetes)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if stack.Missing() != nil {
+			t.Skip(stack.Missing())
+		}
+		running, err := stack.Start(t.Context(), &fake{}, v)
+		if err != nil {
+			t.Fatal(err)
+		}
+		running.Serve(pods)
+		if err := running.Connect(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		text, err := os.ReadFile(filepath.Join(dir, "haproxy.cfg"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Join(servers(string(text)), ", "); got != want {
+			t.Errorf("%s calls %s, want %s", name, got, want)
+		}
+		if _, err := running.Stop(); err != nil {
+			t.Error(err)
+		}
+	}
+	if got := (system.Place{IP: "10.1.0.2", Port: port}).Endpoint(); got != "10.1.0.2:30080" {
+		t.Errorf("without a pod a node is called at %s", got)
+	}
+}
+
+// servers are the servers of a configuration of HAProxy, each with its address.
+func servers(config string) (all []string) {
+	for line := range strings.Lines(config) {
+		if server, ok := strings.CutPrefix(strings.TrimSpace(line), "server "); ok {
+			all = append(all, server)
+		}
+	}
+	return all
+}
+
+// A request crosses pods and kube-proxy on kubernetes, and what calls pods by their
+// own addresses leaves kube-proxy out. Other tools are in no pod.
+func TestWithin(t *testing.T) {
+	v, hey := values(t, "/dir"), experiment.Cell{}
+	hey.Tool = experiment.ToolHey
+	for _, c := range []struct {
+		system, substrate string
+		cell              experiment.Cell
+		want              string
+	}{
+		{"direct", experiment.SubstrateKubernetes, experiment.Cell{}, "c2/worker pod → c1/worker kube-proxy → pod"},
+		{"direct", experiment.SubstrateKubernetes, hey, "c2/worker → c1/worker kube-proxy → pod"},
+		{"ingress", experiment.SubstrateKubernetes, experiment.Cell{}, "c2/worker pod → c1/head → c1/worker pod"},
+		{"ingress", experiment.SubstrateHosts, experiment.Cell{}, "c2/worker → c1/head → c1/worker"},
+	} {
+		stack, err := system.Load(systems.FS, c.system)
+		if err == nil {
+			err = stack.On(c.substrate)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		way := experiment.Scenario{}.HopMap(stack.Path(v))
+		way.Within = stack.Within(v, c.cell)
+		if got := way.String(); got != c.want {
+			t.Errorf("%s on %s: %s, want %s", c.system, c.substrate, got, c.want)
+		}
+	}
+	// The client beside the service: both pods are at one node.
+	one := v
+	one.Client = one.Service
+	stack, err := system.Load(systems.FS, "direct")
+	if err == nil {
+		err = stack.On(experiment.SubstrateKubernetes)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	way := experiment.Scenario{}.HopMap(stack.Path(one))
+	if way.Within = stack.Within(one, experiment.Cell{}); way.String() != "c1/worker pod → kube-proxy → pod" {
+		t.Errorf("beside the service: %s", way)
+	}
+}
