@@ -58,9 +58,7 @@ func TestRefuse(t *testing.T) {
 			}, "", "",
 		},
 		"no range to name": {
-			func(m *machine, c *Choice) {
-				m.subnets = []subnet{{"tun0", netip.MustParsePrefix("0.0.0.0/0")}}
-			},
+			func(m *machine, _ *Choice) { m.subnets = []subnet{{"tun0", netip.MustParsePrefix("0.0.0.0/0")}} },
 			"pods of cluster c1, 10.101.0.0/16, overlap 0.0.0.0/0, the network of this machine's interface tun0",
 			"set kubernetes.pods in the file to a range that is free here",
 		},
