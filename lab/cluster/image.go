@@ -3,6 +3,7 @@ package cluster
 import (
 	"archive/tar"
 	"bytes"
+	"context"
 	"fmt"
 	"io"
 	"os"
@@ -14,6 +15,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/empty"
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
+	"golang.org/x/sync/errgroup"
 )
 
 // Images that are made of the lab's own programs; they come from no registry.
@@ -106,4 +108,13 @@ func layerOf(path string) (v1.Layer, error) {
 	return tarball.LayerFromOpener(func() (io.ReadCloser, error) {
 		return io.NopCloser(bytes.NewReader(archive.Bytes())), nil
 	})
+}
+
+// LoadImages hands an archive of images, as docker save writes it, to every node.
+func (c *Cluster) LoadImages(ctx context.Context, archive string) error {
+	loading, ctx := errgroup.WithContext(ctx)
+	for _, m := range c.members {
+		loading.Go(func() error { return c.importImages(ctx, m, archive) })
+	}
+	return loading.Wait()
 }
