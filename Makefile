@@ -4,8 +4,6 @@ SHELL := /bin/bash
 MAKEFLAGS += --no-print-directory
 export TIMEFORMAT = make: $@: %R s
 
-# The Go modules that the linter enters. The tools have no code of their own.
-MODULES := .
 # Packages with goroutines whose tests bear the race detector's slowness.
 RACE ?= ./internal/... ./lab/impair/... ./lab/load/... ./lab/workload/...
 BENCH ?= ./...
@@ -13,10 +11,10 @@ BENCH ?= ./...
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
 LINT := go tool -modfile=$(CURDIR)/tools/go.mod golangci-lint
 
-.PHONY: help run build test check unit fuzz soak show bench gen
+.PHONY: help run build test check unit fuzz soak show conformance bench gen
 
 help: ## print this
-	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 10
+	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 13
 
 run: ## install what the lab starts, build, run experiments/quickstart.yaml
 	@./setup run
@@ -24,7 +22,6 @@ run: ## install what the lab starts, build, run experiments/quickstart.yaml
 	bin/skerry run experiments/quickstart.yaml
 
 build: ## build the programs into bin/
-	@mkdir -p bin
 	CGO_ENABLED=0 go build -trimpath -buildvcs=auto -ldflags '-X main.version=$(VERSION)' -o bin/ ./cmd/...
 
 test: ## install what the tests call, then build, check, unit, fuzz (5 s a target)
@@ -33,8 +30,8 @@ test: ## install what the tests call, then build, check, unit, fuzz (5 s a targe
 	@time $(MAKE) build check unit fuzz
 
 check: ## linters, formatters, spelling, go.mod and the rules of test/tidy
-	@time for m in $(MODULES); do (cd $$m && $(LINT) run ./... && go vet ./...); done
-	for m in $(MODULES) tools; do (cd $$m && go mod tidy -diff); done
+	@time { $(LINT) run ./... && go vet ./...; }
+	for m in . tools; do (cd $$m && go mod tidy -diff); done
 	shellcheck $$(test/scripts.sh)
 	git ls-files -z -co --exclude-standard | xargs -0 codespell
 	go test -count=1 ./test/tidy
@@ -52,6 +49,9 @@ soak: ## every fuzz target for 10 minutes
 
 show: build ## show that an area does what it says: make show AREA=truth
 	go run ./test/show $(AREA)
+
+conformance: build ## Kubernetes' own specs of the network on a lab's cluster; FULL=1: of all areas
+	@./setup kube && go run ./test/conformance $(if $(FULL),-full)
 
 bench: ## Go benchmarks of BENCH, every package by default
 	go test -run '^$$' -bench . -benchmem $(BENCH)
