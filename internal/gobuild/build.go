@@ -58,6 +58,9 @@ func (r recipe) path() string { return filepath.Join(r.dir(), r.Name) }
 // toolchain.
 func (r recipe) place() string {
 	parts := slices.Concat([]string{runtime.GOARCH, r.importPath(), string(r.mod), string(r.sum), string(r.source)}, r.flags())
+	if r.Test {
+		parts = append(parts, "test")
+	}
 	return filepath.Join(r.cache, fmt.Sprintf("%s-%s-%s", r.Name, r.version, digits(parts...)))
 }
 
@@ -134,7 +137,7 @@ func (r recipe) build(ctx context.Context, progress func(done, total int)) (err 
 		return fmt.Errorf("build %s: %w", r.Name, err)
 	}
 	said := &output{}
-	if progress != nil {
+	if progress != nil && !r.Test { // go test does not tell what it compiles
 		total, err := r.stale(ctx, work)
 		if err != nil {
 			return err
@@ -142,7 +145,11 @@ func (r recipe) build(ctx context.Context, progress func(done, total int)) (err 
 		said.progress = func(done int) { progress(done, max(total, done)) }
 	}
 	out := filepath.Join(work, "out")
-	cmd := r.command(ctx, slices.Concat([]string{"build", "-v", "-o", filepath.Join(out, r.Name)}, r.flags(), []string{r.importPath()})...)
+	verb := []string{"build", "-v", "-o", filepath.Join(out, r.Name)}
+	if r.Test {
+		verb = []string{"test", "-c", "-o", filepath.Join(out, r.Name)}
+	}
+	cmd := r.command(ctx, slices.Concat(verb, r.flags(), []string{r.importPath()})...)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = work, said, said
 	if err := cmd.Run(); err != nil {
 		return r.failed(ctx, err, said.rest.String())

@@ -19,11 +19,13 @@
 package gobuild
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 )
 
@@ -91,6 +93,35 @@ func (b Builder) Path(ctx context.Context, name string) (string, error) {
 		return "", err
 	}
 	return r.path(), nil
+}
+
+// Folder is where the go command keeps the package that a program is built from,
+// with the files beside it; it is fetched where it is not there. It is for
+// programs without a source of their own.
+func (b Builder) Folder(ctx context.Context, name string) (dir string, err error) {
+	r, err := b.recipe(name)
+	if err == nil {
+		err = r.findGo(ctx)
+	}
+	if err != nil {
+		return "", err
+	}
+	work, err := os.MkdirTemp("", "skerry-module-")
+	if err != nil {
+		return "", fmt.Errorf("sources of %s: %w", name, err)
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(work)) }()
+	if err := r.lay(work); err != nil {
+		return "", fmt.Errorf("sources of %s: %w", name, err)
+	}
+	cmd := r.command(ctx, "list", "-f", "{{.Dir}}", r.importPath())
+	var said bytes.Buffer
+	cmd.Dir, cmd.Stderr = work, &said
+	out, err := cmd.Output()
+	if err != nil {
+		return "", r.failed(ctx, err, said.String())
+	}
+	return strings.TrimSpace(string(out)), nil
 }
 
 func (b Builder) progressOf(name string) func(done, total int) {

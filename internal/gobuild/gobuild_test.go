@@ -95,6 +95,30 @@ func TestBuildOnce(t *testing.T) {
 	}
 }
 
+// A program can be a package's tests.
+func TestBuildOfTests(t *testing.T) {
+	module := t.TempDir()
+	write(t, filepath.Join(module, "go.mod"), "module github.com/rakyll/hey\n\ngo 1.26.0\n")
+	write(t, filepath.Join(module, "hey.go"), "package hey\n")
+	write(t, filepath.Join(module, "hey_test.go"), "package hey\n\nimport \"testing\"\n\nfunc TestMain(*testing.M) { println(\"tested\") }\n")
+	b := Builder{Dir: filepath.Join(t.TempDir(), "programs"), Catalogue: pinOf("v0.1.4", "replace github.com/rakyll/hey => "+module, "")}
+	b.Catalogue.Programs[0].Test = true
+	b.Progress = func(string, int, int) {}
+	path, err := b.Path(t.Context(), "hey")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := said(t, path); got != "tested" {
+		t.Errorf("it says %q", got)
+	}
+	if dir, err := b.Folder(t.Context(), "hey"); err != nil || dir != module {
+		t.Errorf("its sources lie in %q, %v", dir, err)
+	}
+	if _, err := b.Folder(t.Context(), "heyo"); !errors.Is(err, ErrUnknown) {
+		t.Errorf("of an unknown program: %v", err)
+	}
+}
+
 // The pin and the toolchain name the build: another pin is another program.
 func TestKey(t *testing.T) {
 	b := tiny(t, "one")
@@ -116,6 +140,7 @@ func TestKey(t *testing.T) {
 		"source":    func(r *recipe) { r.source = []byte("x") },
 		"tags":      func(r *recipe) { r.Tags = "x" },
 		"stamps":    func(r *recipe) { r.Stamps = []string{"x"} },
+		"tests":     func(r *recipe) { r.Test = true },
 		"toolchain": func(r *recipe) { r.toolchain = strings.Replace(r.toolchain, "go1", "go2", 1) },
 	} {
 		changed := r

@@ -29,10 +29,12 @@ type Program struct {
 	Pin string
 	// Module that holds the package, and whose version is the program's.
 	Module string
-	// Folder of the main package in the module, empty for its root.
+	// Folder of the package in the module, empty for its root.
 	Folder string
 	// Source is the file of a main package of our own, in place of the module's.
 	Source string
+	// Test has the program made of the package's tests, as go test -c does.
+	Test bool
 	// Tags of the build, joined by commas.
 	Tags string
 	// Stamps are variables that get the version, as IMPORTPATH.NAME.
@@ -88,7 +90,7 @@ func (c Catalogue) recipe(name string) (recipe, error) {
 	return r, r.read(c.Files)
 }
 
-// importPath of the main package, from the folder of its build.
+// importPath of the package, from the folder of its build.
 func (p Program) importPath() string {
 	if p.Source != "" {
 		return "."

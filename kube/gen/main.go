@@ -2,7 +2,8 @@
 // pins/kubernetes.sum of the module in which kubernetes/main.go is built. Upstream
 // develops some thirty modules in one tree and replaces them by folders; outside
 // of it each is replaced by its release, v1.X.Y by v0.X.Y. Run it from kube, by
-// go generate.
+// go generate. With a PIN and PACKAGES it writes PIN.mod and PIN.sum of a module in
+// which those packages and their tests are built instead.
 package main
 
 import (
@@ -12,6 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"golang.org/x/mod/modfile"
@@ -28,22 +30,26 @@ const (
 )
 
 func main() {
-	if len(os.Args) != 2 {
-		fmt.Fprintln(os.Stderr, "gen: usage: gen v1.X.Y")
+	if len(os.Args) != 2 && len(os.Args) < 4 {
+		fmt.Fprintln(os.Stderr, "gen: usage: gen v1.X.Y [PIN PACKAGE...]")
 		os.Exit(2)
 	}
-	if err := generate(os.Args[1]); err != nil {
+	to, packages := pin, []string(nil)
+	if len(os.Args) > 2 {
+		to, packages = os.Args[2], os.Args[3:]
+	}
+	if err := generate(os.Args[1], to, packages); err != nil {
 		fmt.Fprintf(os.Stderr, "gen: error: %v\n", err)
 		os.Exit(1)
 	}
 }
 
-func generate(version string) error {
+func generate(version, to string, packages []string) error {
 	upstream, err := goMod(version)
 	if err != nil {
 		return err
 	}
-	mod, err := outside(upstream, version)
+	mod, err := outside(upstream, version, to, packages)
 	if err != nil {
 		return err
 	}
@@ -52,7 +58,15 @@ func generate(version string) error {
 		return err
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
-	return settle(dir, mod)
+	files := map[string][]byte{"go.mod": mod}
+	if len(packages) == 0 {
+		program, err := os.ReadFile(source)
+		if err != nil {
+			return err
+		}
+		files["main.go"] = bytes.Replace(program, []byte("//go:build ignore\n"), nil, 1)
+	}
+	return settle(dir, files, to)
 }
 
 // goMod is the go.mod of the release.
@@ -70,9 +84,9 @@ func goMod(version string) ([]byte, error) {
 	return os.ReadFile(at.GoMod)
 }
 
-// outside is a go.mod that requires the release, and replaces what upstream's
-// replaces by folders of its tree.
-func outside(upstream []byte, version string) ([]byte, error) {
+// outside is a go.mod called as its pin that requires the release, replaces what
+// upstream's replaces by folders of its tree, and keeps packages as tools.
+func outside(upstream []byte, version, to string, packages []string) ([]byte, error) {
 	if !semver.IsValid(version) || semver.Major(version) != "v1" {
 		return nil, fmt.Errorf("%q is no version of Kubernetes: write v1.X.Y", version)
 	}
@@ -83,7 +97,7 @@ func outside(upstream []byte, version string) ([]byte, error) {
 	ours := new(modfile.File)
 	released := "v0" + strings.TrimPrefix(version, "v1")
 	for _, err := range []error{
-		ours.AddModuleStmt("skerry.dev/skerry/pins/kubernetes"),
+		ours.AddModuleStmt("skerry.dev/skerry/" + to),
 		ours.AddGoStmt(theirs.Go.Version),
 		ours.AddRequire(kubernetes, version),
 	} {
@@ -98,9 +112,12 @@ func outside(upstream []byte, version string) ([]byte, error) {
 	}
 	for _, r := range theirs.Require {
 		if !staged(theirs, r.Mod) {
-			if err := ours.AddRequire(r.Mod.Path, r.Mod.Version); err != nil {
-				return nil, err
-			}
+			err = ours.AddRequire(r.Mod.Path, r.Mod.Version)
+		} else if holds(r.Mod, packages) {
+			err = ours.AddRequire(r.Mod.Path, released)
+		}
+		if err != nil {
+			return nil, err
 		}
 	}
 	for _, r := range theirs.Replace {
@@ -108,6 +125,11 @@ func outside(upstream []byte, version string) ([]byte, error) {
 			if err := ours.AddReplace(r.Old.Path, "", r.Old.Path, released); err != nil {
 				return nil, err
 			}
+		}
+	}
+	for _, p := range packages {
+		if err := ours.AddTool(p); err != nil {
+			return nil, err
 		}
 	}
 	return ours.Format()
@@ -123,14 +145,14 @@ func staged(f *modfile.File, m module.Version) bool {
 	return false
 }
 
-// settle has the go command find what the program needs, and its sums.
-func settle(dir string, mod []byte) error {
-	program, err := os.ReadFile(source)
-	if err != nil {
-		return err
-	}
-	program = bytes.Replace(program, []byte("//go:build ignore\n"), nil, 1)
-	for name, text := range map[string][]byte{"go.mod": mod, "main.go": program} {
+// holds says that one of the packages is of a module.
+func holds(m module.Version, packages []string) bool {
+	return slices.ContainsFunc(packages, func(p string) bool { return strings.HasPrefix(p+"/", m.Path+"/") })
+}
+
+// settle has the go command find what the module's files need, and its sums.
+func settle(dir string, files map[string][]byte, to string) error {
+	for name, text := range files {
 		if err := os.WriteFile(filepath.Join(dir, name), text, 0o600); err != nil {
 			return err
 		}
@@ -145,7 +167,7 @@ func settle(dir string, mod []byte) error {
 		if err != nil {
 			return err
 		}
-		if err := os.WriteFile(pin+"."+kind, text, 0o644); err != nil { //nolint:gosec // a source file
+		if err := os.WriteFile(to+"."+kind, text, 0o644); err != nil { //nolint:gosec // a source file
 			return err
 		}
 	}

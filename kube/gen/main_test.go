@@ -24,7 +24,7 @@ replace (
 
 // What upstream develops in its tree comes by its release; all else stays.
 func TestOutside(t *testing.T) {
-	got, err := outside([]byte(upstream), "v1.36.3")
+	got, err := outside([]byte(upstream), "v1.36.3", pin, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -43,13 +43,26 @@ func TestOutside(t *testing.T) {
 	}
 }
 
+// Packages are kept, and one of a module of upstream's tree has its release.
+func TestOutsideOfPackages(t *testing.T) {
+	got, err := outside([]byte(upstream), "v1.36.3", "pins/e2e", []string{"k8s.io/kubernetes/test/e2e", "k8s.io/api/core/v1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"module skerry.dev/skerry/pins/e2e\n", "k8s.io/kubernetes/test/e2e\n", "k8s.io/api/core/v1\n", "\tk8s.io/api v0.36.3\n"} {
+		if !strings.Contains(string(got), want) {
+			t.Errorf("lacks %q:\n%s", want, got)
+		}
+	}
+}
+
 func TestOutsideRefuses(t *testing.T) {
 	for _, version := range []string{"1.36.3", "v2.0.0", "latest", ""} {
-		if _, err := outside([]byte(upstream), version); err == nil || !strings.Contains(err.Error(), "write v1.X.Y") {
+		if _, err := outside([]byte(upstream), version, pin, nil); err == nil || !strings.Contains(err.Error(), "write v1.X.Y") {
 			t.Errorf("%q: got %v", version, err)
 		}
 	}
-	if _, err := outside([]byte("nonsense"), "v1.36.3"); err == nil {
+	if _, err := outside([]byte("nonsense"), "v1.36.3", pin, nil); err == nil {
 		t.Error("nonsense is a go.mod")
 	}
 }
