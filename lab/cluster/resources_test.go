@@ -82,7 +82,12 @@ func TestResources(t *testing.T) {
 	}
 	burning, stop := context.WithCancel(t.Context())
 	for range 2 { // more than the node has
-		go func() { _, _ = r.burn(burning, "ms=60000") }()
+		go func() {
+			for burning.Err() == nil { // kube-proxy's rules follow the pod
+				_, _ = r.burn(burning, "ms=60000")
+				time.Sleep(10 * time.Millisecond)
+			}
+		}()
 	}
 	t.Run("quota", r.quota)
 	t.Run("metrics", r.metrics)
