@@ -173,8 +173,12 @@ func (c *Cluster) stopStarted() (err error) {
 }
 
 // wipe leaves of a node without processes what a machine has that boots: its disk.
-// Its /run is empty, and its pods' mounts, interfaces and rules are gone.
+// Its /run is empty, and its pods' mounts, interfaces, rules and control groups are
+// gone: of each that is left a kubelet makes sure for three seconds that it is empty.
 func (c *Cluster) wipe(ctx context.Context, m member) error {
+	if err := c.lab.Vacate(m.podGroup()); err != nil {
+		return err
+	}
 	err := c.lab.Within(m.Ref(), func() error {
 		if err := unmountBelow("/var/lib/kubelet/", "/var/lib/containerd/"); err != nil {
 			return err

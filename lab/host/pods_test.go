@@ -86,6 +86,13 @@ func TestFaultsReachPods(t *testing.T) {
 	}
 	inject(t, lab, host.Fault{Kind: host.Kill, Node: "c1/worker"})
 	wantKilled(t, one)
+	if err := lab.Vacate(host.PodGroup(node)); err != nil {
+		t.Error(err)
+	}
+	left, err := filepath.Glob("/sys/fs/cgroup/*" + group + "/kubepods")
+	if _, _, gone := lab.Delegated(host.PodGroup(node)); err != nil || len(left) > 0 || gone != nil {
+		t.Errorf("below the group are %v, %v, and of itself %v", left, err, gone)
+	}
 }
 
 func wantKilled(t *testing.T, cmd *exec.Cmd) {

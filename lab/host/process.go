@@ -189,6 +189,17 @@ func (l *Lab) AccountsAsRoot(group string) map[string]string {
 	return l.group.Child(group).AccountsAsRoot()
 }
 
+// Vacate removes the control groups below one that was delegated, in which nothing may
+// run; it stays itself.
+func (l *Lab) Vacate(group string) error {
+	g := l.group.Child(group)
+	names, err := g.Children()
+	for _, name := range names {
+		err = errors.Join(err, g.Child(name).Remove())
+	}
+	return err
+}
+
 // Delegated tells the processes of a control group that was delegated, or of one
 // below it, and what they have consumed.
 func (l *Lab) Delegated(group string) (pids []int, use cgroup.Usage, err error) {
