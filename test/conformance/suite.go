@@ -1,18 +1,17 @@
 package main
 
 import (
+	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
-	"net"
-	"net/http"
 	"os"
 	"path/filepath"
+	"regexp"
+	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"skerry.dev/skerry/kube"
@@ -60,17 +59,10 @@ func (s subject) run(ctx context.Context, l list) ([]ran, error) {
 		return nil, err
 	}
 	defer func() { _ = log.Close() }()
-	listener, err := s.listen()
-	if err != nil {
-		return nil, err
-	}
-	p := &progress{w: os.Stderr, now: time.Now, began: time.Now()}
-	server := &http.Server{Handler: p, ReadHeaderTimeout: time.Second}
-	go func() { _ = server.Serve(listener) }()
-	defer func() { _ = server.Close() }()
-
+	now := time.Now()
+	said := &progress{log: log, w: os.Stderr, now: time.Now, began: now, shown: now}
 	runErr := s.lab.Run(ctx, host.Command{
-		Node: head, Name: "ginkgo", Args: s.commandLine(l, kubectl, listener.Addr().String()), Dir: s.dir, Stdout: log, Stderr: log,
+		Node: head, Name: "ginkgo", Args: s.commandLine(l, kubectl), Dir: s.dir, Stdout: said, Stderr: said,
 		// The user's own settings of kubectl stay out, and so does their way to the internet.
 		Env: []string{"HOME=" + s.dir, "NO_PROXY=*", "no_proxy=*"},
 	})
@@ -88,23 +80,14 @@ func (s subject) run(ctx context.Context, l list) ([]ran, error) {
 	return readReport(written, l)
 }
 
-// listen opens a port of the first node's loopback.
-func (s subject) listen() (listener net.Listener, err error) {
-	err = s.lab.Within(head, func() error {
-		listener, err = net.Listen("tcp4", "127.0.0.1:0")
-		return err
-	})
-	return listener, err
-}
-
-func (s subject) commandLine(l list, kubectl, progressAt string) []string {
+func (s subject) commandLine(l list, kubectl string) []string {
 	args := []string{s.ofSuite[ginkgo], fmt.Sprintf("--procs=%d", procs), "--no-color", "--timeout=" + suiteMost}
 	args = append(args, l.flags()...)
 	return append(args, s.ofSuite[suite], "--",
 		"--kubeconfig="+s.cluster.AdminKubeconfig(), "--kubectl-path="+kubectl,
 		"--provider=skeleton", fmt.Sprintf("--num-nodes=%d", len(s.lab.Topology.Nodes())),
 		"--allowed-not-ready-nodes=0", "--minStartupPods=0", "--disable-log-dump", "--e2e-output-dir="+s.dir,
-		"--report-dir="+s.dir, "--report-complete-ginkgo", "--progress-report-url=http://"+progressAt)
+		"--report-dir="+s.dir, "--report-complete-ginkgo")
 }
 
 // lastLine of a log.
@@ -117,51 +100,55 @@ func lastLine(path string) string {
 	return strings.TrimSpace(lines[len(lines)-1])
 }
 
-// progress hears from the suite as its specs end, and shows how far it is.
+// progress keeps what ginkgo says in a log, and shows by it how far the suite is:
+// ginkgo tells first how many specs it will run, then writes a dot as each ends.
 type progress struct {
-	w     io.Writer
-	now   func() time.Time
-	began time.Time
+	log, w io.Writer
+	now    func() time.Time
+	began  time.Time
 
-	mu                  sync.Mutex
+	// rest is what was said that cannot be understood yet.
+	rest                []byte
 	done, failed, total int
 	shown               time.Time
 }
 
-// progressPause lies between two lines, progressMost bounds what the suite says.
 const (
+	// progressPause lies between two lines.
 	progressPause = 15 * time.Second
-	progressMost  = 1 << 20
+	dot           = "•"
+	dotOfFailure  = dot + " [FAILED]"
 )
 
-// ServeHTTP implements http.Handler: it takes what upstream's progress reporter
-// posts.
-func (p *progress) ServeHTTP(_ http.ResponseWriter, r *http.Request) {
-	var event struct {
-		Message string `json:"msg"`
-		Total   int    `json:"total"`
+var willRun = regexp.MustCompile(`Will run (\d+) of \d+ specs`)
+
+// Write implements io.Writer.
+func (p *progress) Write(b []byte) (int, error) {
+	p.rest = append(p.rest, b...)
+	if m := willRun.FindSubmatchIndex(p.rest); p.total == 0 && m != nil {
+		p.total, _ = strconv.Atoi(string(p.rest[m[2]:m[3]])) // digits
+		p.rest = p.rest[m[1]:]
 	}
-	if err := json.NewDecoder(io.LimitReader(r.Body, progressMost)).Decode(&event); err != nil {
-		return // it is shown less
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.total = max(p.total, event.Total)
-	verb, name, _ := strings.Cut(event.Message, " ")
-	switch verb {
-	case "PASSED":
+	for p.total > 0 {
+		i := bytes.Index(p.rest, []byte(dot))
+		if i < 0 {
+			p.rest = p.rest[max(0, len(p.rest)-len(dot)):]
+			break
+		}
+		if p.rest = p.rest[i:]; len(p.rest) < len(dotOfFailure) {
+			break // what kind it is has yet to be said
+		}
 		p.done++
-	case "FAILED":
-		p.done++
-		p.failed++
-		_, _ = fmt.Fprintf(p.w, "conformance: failed: %s\n", name)
-	default:
-		return
+		if bytes.HasPrefix(p.rest, []byte(dotOfFailure)) {
+			p.failed++
+		}
+		p.rest = p.rest[len(dot):]
 	}
-	if now := p.now(); now.Sub(p.shown) >= progressPause || p.done == p.total {
+	if now := p.now(); p.total > 0 && now.Sub(p.shown) >= progressPause {
 		p.shown = now
 		_, _ = fmt.Fprintf(p.w, "conformance: %d of %d specs, %d failed%s\n", p.done, p.total, p.failed, p.left(now))
 	}
+	return p.log.Write(b)
 }
 
 // left is ", about 3m left" by what has been done; nothing where that says little.

@@ -1,41 +1,42 @@
 package main
 
 import (
-	"fmt"
-	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
 )
 
-// What upstream's reporter posts becomes lines, of which there are not too many.
+// said is what ginkgo says of twenty specs, of which the fourth fails.
+const said = "Running Suite: Kubernetes e2e suite\n\nWill run 20 of 7579 specs\nRunning in parallel across 4 processes\nSSSS•••\n------------------------------\n" +
+	"• [FAILED] [2.000 seconds]\n[sig-a] spec 3\n------------------------------\n••••••••SSS••••••••\n\nSummarizing 1 Failure\n"
+
+// However ginkgo's words are cut, they come to the same, in lines of which there are
+// not too many; the log has all of them.
 func TestProgress(t *testing.T) {
-	const specs = 20
-	var out strings.Builder
-	now := time.Unix(0, 0)
-	p := &progress{w: &out, now: func() time.Time { return now }, began: now}
-	post := func(body string) {
-		p.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodPost, "/", strings.NewReader(body)))
-	}
-	post(fmt.Sprintf(`{"msg":"","total":%d}`, specs))
-	post(`{"msg":"Test Suite starting"}`)
-	post(`nonsense`)
-	for i := range specs {
-		now = now.Add(2 * time.Second)
-		verb := "PASSED"
-		if i == 3 {
-			verb = "FAILED"
+	for size := 1; size <= len(said); size++ {
+		var log, out strings.Builder
+		now := time.Unix(0, 0)
+		p := &progress{log: &log, w: &out, now: func() time.Time { return now }, began: now, shown: now}
+		for rest := said; rest != ""; {
+			n := min(size, len(rest))
+			now = now.Add(time.Duration(n) * time.Second / 5)
+			if written, err := p.Write([]byte(rest[:n])); written != n || err != nil {
+				t.Fatal(written, err)
+			}
+			rest = rest[n:]
 		}
-		post(fmt.Sprintf(`{"msg":"%s [sig-a] spec %d","total":0,"completed":1}`, verb, i))
+		if p.total != 20 || p.done != 20 || p.failed != 1 {
+			t.Fatalf("by %d: %d of %d specs, %d failed", size, p.done, p.total, p.failed)
+		}
+		if log.String() != said {
+			t.Errorf("by %d: the log has %q", size, log.String())
+		}
+		if lines := strings.Count(out.String(), "\n"); lines > 5 || !strings.HasPrefix(out.String(), "conformance: ") {
+			t.Errorf("by %d: %d lines:\n%s", size, lines, out.String())
+		}
 	}
-	const want = `conformance: 1 of 20 specs, 0 failed
-conformance: failed: [sig-a] spec 3
-conformance: 9 of 20 specs, 1 failed, about 22s left
-conformance: 17 of 20 specs, 1 failed, about 6s left
-conformance: 20 of 20 specs, 1 failed
-`
-	if out.String() != want {
-		t.Errorf("got:\n%s\nwant:\n%s", out.String(), want)
+	p := &progress{done: 10, total: 30, began: time.Unix(0, 0)}
+	if got, want := p.left(time.Unix(60, 0)), ", about 2m0s left"; got != want {
+		t.Errorf("got %q, want %q", got, want)
 	}
 }
