@@ -15,9 +15,9 @@ import (
 
 	"skerry.dev/skerry/internal/gobuild"
 	"skerry.dev/skerry/kube"
-	"skerry.dev/skerry/lab/cluster"
+	"skerry.dev/skerry/lab/cluster/preflight"
+	"skerry.dev/skerry/lab/cluster/spec"
 	"skerry.dev/skerry/lab/experiment"
-	"skerry.dev/skerry/lab/run"
 	"skerry.dev/skerry/lab/system"
 )
 
@@ -126,12 +126,11 @@ func (c *commands) kubernetes(ctx context.Context, s source) (map[string]string,
 	if s.Substrate != experiment.SubstrateKubernetes {
 		return nil, nil
 	}
-	choice := run.Choice(s.Experiment)
-	if err := cluster.Refuse(&s.Topology, choice, c.now()); err != nil {
+	clusters := s.Kubernetes.Spec()
+	if err := preflight.Refuse(&s.Topology, clusters, c.now()); err != nil {
 		return nil, err
 	}
-	extras := run.Extras(s.Experiment)
-	return c.kubePrograms(ctx, func(name string) bool { return choice.Needs(name) && extras.Wants(name) })
+	return c.kubePrograms(ctx, clusters.Needs)
 }
 
 // kubePrograms are the paths of those programs of a cluster that are needed, by name;
@@ -154,13 +153,13 @@ func (c *commands) kubePrograms(ctx context.Context, needed func(name string) bo
 // proxied refuses systems for which nobody takes requests: on Kubernetes a client calls
 // a NodePort.
 func (s source) proxied() error {
-	if s.Kubernetes == nil || s.Kubernetes.Proxy != experiment.ProxyNone {
+	if s.Kubernetes == nil || s.Kubernetes.Proxy != spec.ProxyNone {
 		return nil
 	}
 	for _, name := range s.Systems {
 		if !slices.ContainsFunc(s.stacks[name].Plugins, func(p *system.Plugin) bool { return p.Kind == system.KindBalancer }) {
 			return usageError{
-				fmt.Errorf("nobody takes requests for system %s: kubernetes.proxy is %s", name, experiment.ProxyNone),
+				fmt.Errorf("nobody takes requests for system %s: kubernetes.proxy is %s", name, spec.ProxyNone),
 				"leave proxy out, or put a system of the kind " + system.KindBalancer + " into the stack; 'skerry up' takes such clusters up to work in by hand",
 			}
 		}

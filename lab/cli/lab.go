@@ -18,7 +18,6 @@ import (
 	"skerry.dev/skerry/lab/host"
 	"skerry.dev/skerry/lab/impair"
 	"skerry.dev/skerry/lab/impair/emulator"
-	"skerry.dev/skerry/lab/run"
 	"skerry.dev/skerry/lab/topology"
 )
 
@@ -64,7 +63,7 @@ func (c *commands) up() *cobra.Command {
 		}
 		if programs != nil {
 			_, err = cluster.Up(cmd.Context(), lab, cluster.Options{
-				Programs: programs, Agent: path, Choice: run.Choice(s.Experiment), Extras: run.Extras(s.Experiment), Now: began,
+				Programs: programs, Agent: path, Spec: s.Kubernetes.Spec(), Now: began,
 				Logs: filepath.Join(os.TempDir(), "skerry-"+lab.Name+"-logs"),
 			})
 		}

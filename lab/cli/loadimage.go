@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"skerry.dev/skerry/lab/cluster"
+	"skerry.dev/skerry/lab/cluster/image"
 	"skerry.dev/skerry/lab/host"
 )
 
@@ -39,7 +40,7 @@ refused. They stay through a reboot, until the lab goes down.`,
 				return err
 			}
 			names, err := cluster.Load(cmd.Context(), clusters, args[1])
-			if errors.Is(err, fs.ErrNotExist) || errors.Is(err, cluster.ErrNotImages) {
+			if errors.Is(err, fs.ErrNotExist) || errors.Is(err, image.ErrFormat) {
 				return usageError{err, "name a tar file: 'docker save IMAGE -o FILE' writes one"}
 			}
 			if err != nil {
