@@ -2,11 +2,9 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"slices"
 	"text/tabwriter"
 	"time"
@@ -82,7 +80,10 @@ func (c *commands) kubeBundle() *cobra.Command {
 		Use: "export FILE", Short: "Write the programs to a file, a tar archive compressed by zstd; build those that are not here",
 		Args: exactly(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return writeWhole(args[0], func(w io.Writer) error { return c.kubeBuilder().Export(cmd.Context(), w) })
+			if err := checkPlace(args[0]); err != nil {
+				return err
+			}
+			return writeFile(args[0], func(w io.Writer) error { return c.kubeBuilder().Export(cmd.Context(), w) })
 		},
 	}, &cobra.Command{
 		Use: "import FILE", Short: "Take the programs from a file that export wrote: all of them or none",
@@ -101,23 +102,6 @@ func (c *commands) kubeBundle() *cobra.Command {
 		},
 	})
 	return cmd
-}
-
-// writeWhole writes a file that is there as a whole or not at all.
-func writeWhole(path string, write func(io.Writer) error) (err error) {
-	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+"-*.part")
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, os.Remove(f.Name()))
-		}
-	}()
-	if err := errors.Join(write(f), f.Close()); err != nil {
-		return err
-	}
-	return os.Rename(f.Name(), path)
 }
 
 // kubernetes are the programs of the clusters of an experiment, if it has any. It

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"skerry.dev/skerry/internal/nearest"
+	"skerry.dev/skerry/internal/whole"
 	"skerry.dev/skerry/lab/cluster"
 	"skerry.dev/skerry/lab/host"
 )
@@ -30,6 +31,9 @@ administrator: --out writes it to a file that is the user's alone.`,
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := checkPlace(out); err != nil {
+				return err
+			}
 			lab, err := host.Open(args[0])
 			if err != nil {
 				return err
@@ -43,7 +47,7 @@ administrator: --out writes it to a file that is the user's alone.`,
 				return err
 			}
 			if out != "" {
-				return writeWhole(out, func(w io.Writer) error { _, err := w.Write(text); return err })
+				return whole.Write(out, 0o600, func(w io.Writer) error { _, err := w.Write(text); return err })
 			}
 			_, err = cmd.OutOrStdout().Write(text)
 			return err

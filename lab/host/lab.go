@@ -24,6 +24,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"skerry.dev/skerry/internal/cgroup"
+	"skerry.dev/skerry/internal/whole"
 	"skerry.dev/skerry/lab/impair"
 	"skerry.dev/skerry/lab/impair/emulator"
 	"skerry.dev/skerry/lab/topology"
@@ -361,15 +362,10 @@ func (l *Lab) LinksLog() string { return l.path("links.log") }
 func (l *Lab) path(name string) string { return filepath.Join(l.Dir(), name) }
 
 func (l *Lab) save() error {
-	text, err := json.MarshalIndent(l.state, "", "  ")
-	if err != nil {
+	if err := whole.JSON(l.path(stateFile), 0o644, l.state); err != nil {
 		return fmt.Errorf("write state of lab %s: %w", l.Name, err)
 	}
-	temporary := l.path(stateFile + ".new")
-	if err := os.WriteFile(temporary, text, 0o644); err != nil {
-		return fmt.Errorf("write state of lab %s: %w", l.Name, err)
-	}
-	return os.Rename(temporary, l.path(stateFile))
+	return nil
 }
 
 // SetLinks puts exactly these directions into force, but for those that a fault
