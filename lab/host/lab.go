@@ -17,13 +17,13 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
 	"skerry.dev/skerry/internal/cgroup"
+	"skerry.dev/skerry/internal/complaint"
 	"skerry.dev/skerry/internal/whole"
 	"skerry.dev/skerry/lab/impair"
 	"skerry.dev/skerry/lab/impair/emulator"
@@ -39,6 +39,8 @@ const (
 	socket    = "links.sock"
 	// Names of control groups below the lab's; the others are of processes.
 	holdersGroup, linksGroup = "holders", "links"
+	// agentError is before what skerry-agent, as any of its roles, ends by.
+	agentError = "skerry-agent: error: "
 	// emulatorStart bounds how long the emulator may take to answer.
 	emulatorStart = 5 * time.Second
 )
@@ -270,26 +272,13 @@ func (l *Lab) startEmulator(ctx context.Context, o Options) error {
 		}
 		select {
 		case <-process.Done():
-			return fmt.Errorf("%w: %s", ErrLinks, lastLine(l.LinksLog()))
+			why := complaint.InFile(l.LinksLog(), complaint.First)
+			return fmt.Errorf("%w: %s", ErrLinks, strings.TrimPrefix(why, agentError))
 		case <-ctx.Done():
 			return fmt.Errorf("%w: no answer within %s: %w", ErrLinks, emulatorStart, err)
 		case <-time.After(2 * time.Millisecond):
 		}
 	}
-}
-
-func lastLine(path string) string {
-	text, err := os.ReadFile(path)
-	if err != nil {
-		return err.Error()
-	}
-	lines := strings.Split(strings.TrimSpace(string(text)), "\n")
-	i := max(0, slices.IndexFunc(lines, func(s string) bool { return strings.Contains(s, "error: ") }))
-	_, message, found := strings.Cut(lines[i], "error: ")
-	if !found {
-		return lines[len(lines)-1]
-	}
-	return message
 }
 
 // Open finds a lab that is up.
