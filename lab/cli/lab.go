@@ -235,6 +235,18 @@ func (c *commands) shell() *cobra.Command {
 	}
 }
 
+// inLab is a verb that does something in the lab that its first argument names, which
+// is up.
+func inLab(do func(cmd *cobra.Command, lab *host.Lab, args []string) error) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		lab, err := host.Open(args[0])
+		if err != nil {
+			return err
+		}
+		return do(cmd, lab, args[1:])
+	}
+}
+
 // inNode runs a command in the foreground, with the exit status of the command.
 func (c *commands) inNode(cmd *cobra.Command, name, node string, args []string) error {
 	lab, err := host.Open(name)
