@@ -36,7 +36,8 @@ without a compiler or a network gets them as a bundle.`,
 func (c *commands) kubeList() *cobra.Command {
 	return &cobra.Command{
 		Use: "list", Short: "List the programs with their versions, and whether they are here",
-		Args: exactly(0),
+		Example: "  skerry kube list",
+		Args:    exactly(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			catalogue := kube.Catalogue()
 			b := gobuild.Builder{Catalogue: catalogue}
@@ -57,8 +58,12 @@ func (c *commands) kubeList() *cobra.Command {
 
 func (c *commands) kubeBuild() *cobra.Command {
 	return &cobra.Command{
-		Use: "build", Short: "Build those that are not here",
-		Args: exactly(0),
+		Use: "build", Short: "Build the programs that are not here",
+		Long: `Build makes the programs of clusters from their Go modules, with progress and the
+time left. It needs Go, a C compiler and libseccomp's headers, and a network where
+modules are not in Go's own cache; './setup kube' installs what Debian has of that.`,
+		Example: "  skerry kube build",
+		Args:    exactly(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			programs, err := c.kubePrograms(cmd.Context(), func(string) bool { return true })
 			if err != nil {
@@ -78,7 +83,8 @@ func (c *commands) kubeBundle() *cobra.Command {
 	}
 	cmd.AddCommand(&cobra.Command{
 		Use: "export FILE", Short: "Write the programs to a file, a tar archive compressed by zstd; build those that are not here",
-		Args: exactly(1),
+		Example: "  skerry kube bundle export programs.tar.zst",
+		Args:    exactly(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := checkPlace(args[0]); err != nil {
 				return err
@@ -87,11 +93,12 @@ func (c *commands) kubeBundle() *cobra.Command {
 		},
 	}, &cobra.Command{
 		Use: "import FILE", Short: "Take the programs from a file that export wrote: all of them or none",
-		Args: exactly(1),
+		Example: "  skerry kube bundle import programs.tar.zst",
+		Args:    exactly(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			f, err := os.Open(args[0])
 			if err != nil {
-				return usageError{error: err}
+				return usageError{err, "name a file that 'skerry kube bundle export' wrote"}
 			}
 			defer func() { _ = f.Close() }()
 			if err := c.kubeBuilder().Import(f); err != nil {
