@@ -65,7 +65,7 @@ modules are not in Go's own cache; './setup kube' installs what Debian has of th
 		Example: "  skerry kube build",
 		Args:    exactly(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			programs, err := c.kubePrograms(cmd.Context(), func(string) bool { return true })
+			programs, err := c.kubeBuilder().Paths(cmd.Context(), nil)
 			if err != nil {
 				return err
 			}
@@ -122,24 +122,7 @@ func (c *commands) kubernetes(ctx context.Context, s source) (map[string]string,
 		return nil, err
 	}
 	extras := run.Extras(s.Experiment)
-	return c.kubePrograms(ctx, func(name string) bool { return choice.Needs(name) && extras.Wants(name) })
-}
-
-// kubePrograms are the paths of those programs of a cluster that are needed, by name;
-// what is not here is built.
-func (c *commands) kubePrograms(ctx context.Context, needed func(name string) bool) (map[string]string, error) {
-	b, paths := c.kubeBuilder(), map[string]string{}
-	for _, name := range kube.Catalogue().Names() {
-		if !needed(name) {
-			continue
-		}
-		path, err := b.Path(ctx, name)
-		if err != nil {
-			return nil, err
-		}
-		paths[name] = path
-	}
-	return paths, nil
+	return c.kubeBuilder().Paths(ctx, func(name string) bool { return choice.Needs(name) && extras.Wants(name) })
 }
 
 // proxied refuses systems for which nobody takes requests: on Kubernetes a client calls
