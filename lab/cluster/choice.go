@@ -98,15 +98,24 @@ func (c Choice) tunnels() bool { return c.CNI == CNIFlannel }
 // filterBridged has the rules of the calling thread's node apply to what passes its
 // bridge, too: a pod that was asked by a Service's address answers another of its node
 // without the detour on which that address is put back.
-func (c Choice) filterBridged() error {
+func (c Choice) filterBridged(dual bool) error {
 	if !c.Bridged() {
 		return nil
 	}
-	if err := os.WriteFile(bridgeFilter, []byte("1"), 0); err != nil {
-		return fmt.Errorf("filter what passes the bridge: %w", err)
+	filters := []string{bridgeFilter}
+	if dual {
+		filters = append(filters, bridgeFilter6)
+	}
+	for _, filter := range filters {
+		if err := os.WriteFile(filter, []byte("1"), 0); err != nil {
+			return fmt.Errorf("filter what passes the bridge: %w", err)
+		}
 	}
 	return nil
 }
 
-// bridgeFilter is a sysctl that br_netfilter brings.
-const bridgeFilter = "/proc/sys/net/bridge/bridge-nf-call-iptables"
+// Sysctls that br_netfilter brings.
+const (
+	bridgeFilter  = "/proc/sys/net/bridge/bridge-nf-call-iptables"
+	bridgeFilter6 = "/proc/sys/net/bridge/bridge-nf-call-ip6tables"
+)

@@ -27,12 +27,12 @@ func TestChosenRanges(t *testing.T) {
 		if !slices.Equal(got, want) {
 			t.Errorf("cluster %d: nodes have %v, want %v", i, got, want)
 		}
-		n := c.networkOf(i)
+		n := c.networkOf(&topo, i)
 		if n.pods != c.Pods || n.services != c.Services || n.api().String() != "10.96.0.1" || n.dns().String() != "10.96.0.10" {
 			t.Errorf("cluster %d has %+v, with %s and %s", i, n, n.api(), n.dns())
 		}
 	}
-	half := Choice{Services: c.Services}.networkOf(1)
+	half := Choice{Services: c.Services}.networkOf(&topo, 1)
 	if half.pods != topology.PodRange(1) || half.services != c.Services {
 		t.Errorf("with Services alone it is %+v", half)
 	}

@@ -137,7 +137,7 @@ func newCluster(lab *host.Lab, i int, o Options) *Cluster {
 	return &Cluster{
 		Name: name, lab: lab, options: o, members: all,
 		images: filepath.Join(lab.Dir(), nodeArchive), more: filepath.Join(lab.Dir(), headArchive),
-		plane: plane{dir: dirOf(lab, name), address: all[0].Data.Addr().String(), network: o.networkOf(i)},
+		plane: plane{dir: dirOf(lab, name), address: all[0].Data.Addr().String(), network: o.networkOf(&lab.Topology, i)},
 	}
 }
 
@@ -235,7 +235,7 @@ func (c *Cluster) startRuntime(ctx context.Context, m member) error {
 	dir := c.dirOf(m)
 	others := slices.DeleteFunc(slices.Clone(c.members), func(o member) bool { return o.Node == m.Node || c.options.tunnels() })
 	err := c.lab.Within(m.Ref(), func() error {
-		return errors.Join(m.prepare(dir, c.kept(), others, c.lab.Topology.CongestionControl()), c.options.filterBridged())
+		return errors.Join(m.prepare(dir, c.kept(), others, c.lab.Topology.CongestionControl()), c.options.filterBridged(c.lab.Topology.Dual))
 	})
 	if err != nil {
 		return err
@@ -283,9 +283,13 @@ func (c *Cluster) dirOf(m member) string { return filepath.Join(c.plane.dir, m.N
 
 // settings are those that the nodes have in common.
 func (c *Cluster) settings() settings {
+	var six ranges6
+	if c.lab.Topology.Dual {
+		six.Pods6 = c.plane.pods6.String()
+	}
 	return settings{
-		Head: c.members[0].Host(), ClusterDir: c.plane.dir, Pods: c.plane.pods.String(), DNS: c.plane.dns().String(),
-		Choice: c.options.Choice, CoreDNSEnv: c.apiEnv(), Sysctls: host.TransportSysctls(), Runc: c.options.Programs["runc"], Pause: pauseImage, CoreDNS: coreDNSImage,
+		Head: c.members[0].Host(), ClusterDir: c.plane.dir, Pods: c.plane.pods.String(), DNS: c.plane.dns().String(), ranges6: six,
+		Choice: c.options.Choice, CoreDNSEnv: c.apiEnv(), Sysctls: host.TransportSysctls(), Runc: c.options.Programs["runc"], Pause: pauseImage,
 	}
 }
 
@@ -309,6 +313,9 @@ func (c *Cluster) writeFiles(a authority, m member) error {
 	}
 	s := c.settings()
 	s.Name, s.Dir, s.PodGroup, s.NodePods = m.Host(), c.dirOf(m), group, m.pods.String()
+	if m.pods6.IsValid() {
+		s.NodePods6 = m.pods6.String()
+	}
 	for _, plugin := range c.options.plugins() {
 		s.PluginDirs = append(s.PluginDirs, filepath.Dir(c.options.Programs[plugin]))
 	}

@@ -69,7 +69,7 @@ func (c *Cluster) Deploy(ctx context.Context, w Workload) error {
 		hosts = append(hosts, m.Host())
 	}
 	// A port that is taken is known before there is anything to remove.
-	if _, err := c.client.CoreV1().Services(namespace).Create(ctx, w.service(), meta.CreateOptions{}); err != nil {
+	if _, err := c.client.CoreV1().Services(namespace).Create(ctx, w.service(c.lab.Topology.Dual), meta.CreateOptions{}); err != nil {
 		return fmt.Errorf("deploy %s: %w", w.Name, c.portTaken(ctx, w.NodePort, err))
 	}
 	if _, err := c.client.AppsV1().Deployments(namespace).Create(ctx, w.deployment(hosts), meta.CreateOptions{}); err != nil {
@@ -90,7 +90,7 @@ func (c *Cluster) Deploy(ctx context.Context, w Workload) error {
 	}
 	pods, err := c.Pods(ctx, w.Name)
 	for _, p := range pods {
-		err = errors.Join(err, congest(p.Pid, c.lab.Topology.CongestionControl()))
+		err = errors.Join(err, congest(p.Pid, &c.lab.Topology))
 	}
 	return err
 }
@@ -120,15 +120,20 @@ func (w Workload) deployment(hosts []string) *apps.Deployment {
 }
 
 // service has a request stay at the node that it came to: kube-proxy would else pass
-// it on to any of the pods, over a link that no hop map has.
-func (w Workload) service() *core.Service {
-	return &core.Service{
+// it on to any of the pods, over a link that no hop map has. Where nodes are dual it
+// has addresses of both families.
+func (w Workload) service(dual bool) *core.Service {
+	s := &core.Service{
 		ObjectMeta: meta.ObjectMeta{Name: w.Name, Labels: labelsOf(w.Name)},
 		Spec: core.ServiceSpec{
 			Type: core.ServiceTypeNodePort, Selector: labelsOf(w.Name), ExternalTrafficPolicy: core.ServiceExternalTrafficPolicyLocal,
 			Ports: []core.ServicePort{{Protocol: w.protocol(), Port: int32(w.Port), TargetPort: intstr.FromInt(w.Port), NodePort: int32(w.NodePort)}},
 		},
 	}
+	if dual {
+		s.Spec.IPFamilyPolicy = new(core.IPFamilyPolicyPreferDualStack)
+	}
+	return s
 }
 
 // pod of the workload.

@@ -118,7 +118,7 @@ func (c *Cluster) AwaitJob(ctx context.Context, j Job) (*Running, error) {
 	case err != nil:
 		return nil, err
 	}
-	if err := congest(pids[0], c.lab.Topology.CongestionControl()); err != nil {
+	if err := congest(pids[0], &c.lab.Topology); err != nil {
 		return nil, err
 	}
 	return r, r.watch(pids[0])

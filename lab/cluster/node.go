@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"slices"
@@ -15,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"skerry.dev/skerry/lab/host"
+	"skerry.dev/skerry/lab/topology"
 )
 
 // private are folders of a node's own: what its programs keep there by default.
@@ -45,9 +47,14 @@ func (m member) prepare(dir string, kept []string, others []member, congestion s
 			return fmt.Errorf("prepare node %s: %w", m, err)
 		}
 	}
-	// It routes for its pods.
-	if err := os.WriteFile("/proc/sys/net/ipv4/ip_forward", []byte("1"), 0); err != nil {
-		return fmt.Errorf("prepare node %s: %w", m, err)
+	forwards := []string{"/proc/sys/net/ipv4/ip_forward"} // it routes for its pods
+	if m.pods6.IsValid() {
+		forwards = append(forwards, "/proc/sys/net/ipv6/conf/all/forwarding")
+	}
+	for _, forward := range forwards {
+		if err := os.WriteFile(forward, []byte("1"), 0); err != nil {
+			return fmt.Errorf("prepare node %s: %w", m, err)
+		}
 	}
 	for _, other := range others {
 		if err := m.reach(other, congestion); err != nil {
@@ -107,16 +114,28 @@ func (m member) reach(other member, congestion string) error {
 	if err != nil {
 		return err
 	}
-	return netlink.RouteAdd(&netlink.Route{
-		LinkIndex: link.Attrs().Index, Gw: other.Data.Addr().AsSlice(), Congctl: congestion,
-		Dst: &net.IPNet{IP: other.pods.Addr().AsSlice(), Mask: net.CIDRMask(other.pods.Bits(), 32)},
-	})
+	for _, way := range []struct {
+		pods netip.Prefix
+		by   netip.Addr
+	}{{other.pods, other.Data.Addr()}, {other.pods6, other.Data6.Addr()}} {
+		if !way.pods.IsValid() {
+			continue
+		}
+		err := netlink.RouteAdd(&netlink.Route{
+			LinkIndex: link.Attrs().Index, Gw: way.by.AsSlice(), Congctl: congestion,
+			Dst: &net.IPNet{IP: way.pods.Addr().AsSlice(), Mask: net.CIDRMask(way.pods.Bits(), way.pods.Addr().BitLen())},
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
-// congest has what a process's network namespace sends go by a congestion control,
-// as a node's data does: by its routes, since a namespace may not choose
-// every one that the kernel has by sysctl.
-func congest(pid int, control string) error {
+// congest has what a process's network namespace sends go by the congestion control of
+// a lab, as a node's data does: by its routes, since a namespace may not choose every
+// one that the kernel has by sysctl.
+func congest(pid int, t *topology.Topology) error {
 	f, err := os.Open(filepath.Join("/proc", strconv.Itoa(pid), "ns/net"))
 	if err != nil {
 		return fmt.Errorf("congestion control of a pod: %w", err)
@@ -127,14 +146,23 @@ func congest(pid int, control string) error {
 		return fmt.Errorf("congestion control of a pod: %w", err)
 	}
 	defer handle.Close()
-	routes, err := handle.RouteListFiltered(netlink.FAMILY_V4, &netlink.Route{Table: unix.RT_TABLE_MAIN}, netlink.RT_FILTER_TABLE)
-	if err != nil {
-		return fmt.Errorf("congestion control of a pod: %w", err)
+	families := []int{netlink.FAMILY_V4}
+	if t.Dual {
+		families = append(families, netlink.FAMILY_V6)
 	}
-	for _, r := range routes {
-		r.Congctl = control
-		if err := handle.RouteReplace(&r); err != nil {
-			return fmt.Errorf("congestion control %s of a pod: %w", control, err)
+	for _, family := range families {
+		routes, err := handle.RouteListFiltered(family, &netlink.Route{Table: unix.RT_TABLE_MAIN}, netlink.RT_FILTER_TABLE)
+		if err != nil {
+			return fmt.Errorf("congestion control of a pod: %w", err)
+		}
+		for _, r := range routes {
+			if r.Dst != nil && r.Dst.IP.IsLinkLocalUnicast() {
+				continue // nothing that is measured goes there
+			}
+			r.Congctl = t.CongestionControl()
+			if err := handle.RouteReplace(&r); err != nil {
+				return fmt.Errorf("congestion control %s of a pod: %w", r.Congctl, err)
+			}
 		}
 	}
 	return nil

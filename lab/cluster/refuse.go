@@ -41,7 +41,7 @@ func Refuse(t *topology.Topology, c Choice, now time.Time) error {
 	if err := m.refuse(t, c); err != nil {
 		return err
 	}
-	for _, need := range c.needs() {
+	for _, need := range c.needs(t.Dual) {
 		if err := need.missing(); err != nil {
 			return err
 		}
@@ -97,8 +97,10 @@ func (m machine) refuse(t *topology.Topology, c Choice) error {
 // is in.
 func (m machine) overlap(t *topology.Topology, c Choice) error {
 	for i, cluster := range t.Clusters {
-		n := c.networkOf(i)
-		for _, r := range []OverlapError{{Key: "pods", Range: n.pods}, {Key: "services", Range: n.services}} {
+		n := c.networkOf(t, i)
+		for _, r := range []OverlapError{
+			{Key: "pods", Range: n.pods}, {Key: "services", Range: n.services}, {Key: "pods", Range: n.pods6}, {Key: "services", Range: n.services6},
+		} {
 			if at := slices.IndexFunc(m.subnets, func(s subnet) bool { return s.Overlaps(r.Range) }); at >= 0 {
 				r.Cluster, r.Interface, r.Subnet, r.Free = cluster.Name, m.subnets[at].link, m.subnets[at].Prefix, m.free(t, n)
 				return &r
@@ -143,8 +145,11 @@ func (e *OverlapError) Error() string {
 	return fmt.Sprintf("%s of cluster %s, %s, overlap %s, the network of this machine's interface %s", e.Key, e.Cluster, e.Range, e.Subnet, e.Interface)
 }
 
-// Hint names the key and a range for it.
+// Hint names the key and a range for it, where that can be chosen.
 func (e *OverlapError) Hint() string {
+	if e.Range.Addr().Is6() {
+		return "take kubernetes.family out of the file: those of IPv6 are the same in every lab"
+	}
 	if !e.Free.IsValid() {
 		return fmt.Sprintf("set kubernetes.%s in the file to a range that is free here", e.Key)
 	}

@@ -103,6 +103,28 @@ func TestRefuse(t *testing.T) {
 	}
 }
 
+// A dual lab wants its ranges of IPv6 to be free, too; they cannot be chosen.
+func TestRefuseDual(t *testing.T) {
+	dual := pairs
+	dual.Dual = true
+	m := roomy()
+	m.subnets = append(m.subnets, subnet{"eth0", netip.MustParsePrefix("fd00::/64")})
+	if err := m.refuse(&dual, Choice{}); err != nil {
+		t.Error(err)
+	}
+	m.subnets = append(m.subnets, subnet{"eth1", netip.MustParsePrefix("fd73:6b65:7279:102::/64")})
+	if err := m.refuse(&pairs, Choice{}); err != nil {
+		t.Errorf("a lab without IPv6: %v", err)
+	}
+	overlap, ok := errors.AsType[*OverlapError](m.refuse(&dual, Choice{}))
+	if want := "services of cluster c2, fd73:6b65:7279:102::/112, overlap fd73:6b65:7279:102::/64, the network of this machine's interface eth1"; !ok || overlap.Error() != want {
+		t.Fatalf("got %v, want %s", overlap, want)
+	}
+	if want := "take kubernetes.family out of the file: those of IPv6 are the same in every lab"; overlap.Hint() != want {
+		t.Errorf("hint %s, want %s", overlap.Hint(), want)
+	}
+}
+
 // What the machine says of itself is read as it is.
 func TestLook(t *testing.T) {
 	before := time.Now()
@@ -127,23 +149,27 @@ func TestLook(t *testing.T) {
 // what brings it.
 func TestNeeds(t *testing.T) {
 	always := []string{"control group controller cpu", "control group controller memory", "control group controller pids", "overlayfs", "nf_tables that nft can use"}
+	six := []string{"IPv6", "nf_tables of IPv6 that nft can use"}
 	for _, c := range []struct {
 		Choice
+		dual bool
 		more []string
 	}{
-		{Choice{}, nil},
-		{Choice{Proxy: ProxyNone}, nil},
-		{Choice{CNI: CNIBridge}, []string{"bridge", "br_netfilter"}},
-		{Choice{CNI: CNIFlannel}, []string{"bridge", "br_netfilter", "vxlan"}},
-		{Choice{Proxy: ProxyIPTables}, []string{"ip_tables that iptables can use"}},
-		{Choice{Proxy: ProxyIPVS}, []string{"ip_vs", "dummy", "ip_set that ipset can use", "ip_tables that iptables can use"}},
+		{Choice{}, false, nil},
+		{Choice{Proxy: ProxyNone}, false, nil},
+		{Choice{CNI: CNIBridge}, false, []string{"bridge", "br_netfilter"}},
+		{Choice{CNI: CNIFlannel}, false, []string{"bridge", "br_netfilter", "vxlan"}},
+		{Choice{Proxy: ProxyIPTables}, false, []string{"ip_tables that iptables can use"}},
+		{Choice{Proxy: ProxyIPVS}, false, []string{"ip_vs", "dummy", "ip_set that ipset can use", "ip_tables that iptables can use"}},
+		{Choice{}, true, six},
+		{Choice{Proxy: ProxyIPTables}, true, append(six[:2:2], "ip_tables that iptables can use", "ip6_tables that ip6tables can use")},
 	} {
 		choice, err := c.complete()
 		if err != nil {
 			t.Fatal(err)
 		}
 		var got []string
-		for _, n := range choice.needs() {
+		for _, n := range choice.needs(c.dual) {
 			got = append(got, n.what)
 		}
 		if want := append(always[:len(always):len(always)], c.more...); strings.Join(got, ", ") != strings.Join(want, ", ") {
@@ -192,7 +218,11 @@ func TestTrials(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, try := range []func() error{fresh(tryOverlay), fresh(tryNFTables)} {
+	tries := []func() error{fresh(tryOverlay), fresh(tryNFTables)}
+	if _, err := os.Stat("/proc/sys/net/ipv6/conf"); err == nil {
+		tries = append(tries, fresh(tryIPv6), fresh(tryNFTables6))
+	}
+	for _, try := range tries {
 		if err := try(); err != nil {
 			t.Errorf("clusters of this machine have it: %v", err)
 		}
