@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"text/template"
+
+	"skerry.dev/skerry/lab/cluster/spec"
 )
 
 // files are the configurations of a node's programs, and manifests what a cluster
@@ -25,8 +27,8 @@ type settings struct {
 	// cluster's.
 	Pods, NodePods, DNS string
 	ranges6
-	// Choice of the CNI and the proxy.
-	Choice
+	// Spec with the CNI and the proxy.
+	spec.Spec
 	// CoreDNSEnv is environment that CoreDNS has of ours.
 	CoreDNSEnv map[string]string
 	// Sysctls of pods, by their paths below /proc/sys.
@@ -45,7 +47,7 @@ type ranges6 struct{ Pods6, NodePods6 string }
 // each packet, and those of IPv6 are longer.
 func (s settings) MTU() int {
 	const longer = 20
-	mtu := s.Choice.MTU()
+	mtu := s.Spec.MTU()
 	if mtu > 0 && s.Pods6 != "" {
 		mtu -= longer
 	}

@@ -8,6 +8,9 @@ import (
 	"testing"
 
 	"go.yaml.in/yaml/v3"
+
+	"skerry.dev/skerry/lab/cluster/spec"
+	"skerry.dev/skerry/lab/topology"
 )
 
 // Programs of a dual node are told of both families, IPv4 first; those of any other of
@@ -79,7 +82,7 @@ func read(t *testing.T, s settings, name string, unmarshal func([]byte, any) err
 // headers of a tunnel by IPv6.
 func TestDualFlannel(t *testing.T) {
 	s := dualExample()
-	s.Choice = Choice{CNI: CNIFlannel}
+	s.Spec = spec.Spec{CNI: spec.CNIFlannel}
 	var network struct {
 		Network, IPv6Network string
 		EnableIPv6           bool
@@ -94,19 +97,24 @@ func TestDualFlannel(t *testing.T) {
 	}
 }
 
+func twoClusters(dual bool) topology.Topology {
+	return topology.Topology{Dual: dual, Clusters: []topology.Cluster{
+		{Name: "c1", Nodes: []string{"head", "worker"}}, {Name: "c2", Nodes: []string{"head", "worker"}},
+	}}
+}
+
 // Addresses of IPv6 are each cluster's and node's own, also where those of IPv4 are
 // chosen to be the same.
 func TestDualNetworks(t *testing.T) {
-	dual := pairs
-	dual.Dual = true
-	c := Choice{Pods: netip.MustParsePrefix("10.244.0.0/16"), Services: netip.MustParsePrefix("10.96.0.0/16")}
+	single, dual := twoClusters(false), twoClusters(true)
+	c := spec.Spec{Pods: netip.MustParsePrefix("10.244.0.0/16"), Services: netip.MustParsePrefix("10.96.0.0/16")}
 	seen := map[netip.Prefix]bool{}
 	for i := range dual.Clusters {
-		n := c.networkOf(&dual, i)
-		ranges := []netip.Prefix{n.pods6, n.services6}
-		for _, m := range c.members(&dual, i) {
-			if n.pods6.Bits() > m.pods6.Bits() || !n.pods6.Contains(m.pods6.Addr()) {
-				t.Errorf("%s has pods in %s, not of %s", m, m.pods6, n.pods6)
+		n := c.Network(&dual, i)
+		ranges := []netip.Prefix{n.Pods6, n.Services6}
+		for _, m := range membersOf(&dual, i, n) {
+			if n.Pods6.Bits() > m.pods6.Bits() || !n.Pods6.Contains(m.pods6.Addr()) {
+				t.Errorf("%s has pods in %s, not of %s", m, m.pods6, n.Pods6)
 			}
 			ranges = append(ranges, m.pods6)
 			if got := m.podRanges(); len(got) != 2 || got[0] != m.pods.String() || got[1] != m.pods6.String() {
@@ -123,25 +131,26 @@ func TestDualNetworks(t *testing.T) {
 			seen[r] = true
 		}
 	}
-	for _, m := range c.members(&pairs, 0) {
-		if got := m.podRanges(); len(got) != 1 || len(m.hosts()) != 3 || c.networkOf(&pairs, 0).services6.IsValid() {
+	n := c.Network(&single, 0)
+	for _, m := range membersOf(&single, 0, n) {
+		if got := m.podRanges(); len(got) != 1 || len(m.hosts()) != 3 || n.Services6.IsValid() {
 			t.Errorf("without IPv6 %s has %v and is called %v", m, got, m.hosts())
 		}
 	}
 }
 
 func TestDualCommandLines(t *testing.T) {
-	dual := pairs
-	dual.Dual = true
-	p, m := plane{network: Choice{}.networkOf(&dual, 0)}, Choice{}.members(&dual, 0)[1]
+	single, dual := twoClusters(false), twoClusters(true)
+	p := plane{Network: spec.Spec{}.Network(&dual, 0)}
+	m := membersOf(&dual, 0, p.Network)[1]
 	if want := "--service-cluster-ip-range=10.201.0.0/16,fd73:6b65:7279:101::/112"; !slices.Contains(p.apiServer(), want) {
 		t.Errorf("%v lacks %s", p.apiServer(), want)
 	}
 	if want := "--node-ip=10.1.0.2,fd73:6b65:7279:1::2"; !slices.Contains(m.kubelet("/lab"), want) {
 		t.Errorf("%v lacks %s", m.kubelet("/lab"), want)
 	}
-	single := Choice{}.members(&pairs, 0)[1]
-	if want := "--node-ip=10.1.0.2"; !slices.Contains(single.kubelet("/lab"), want) {
-		t.Errorf("%v lacks %s", single.kubelet("/lab"), want)
+	other := membersOf(&single, 0, spec.Spec{}.Network(&single, 0))[1]
+	if want := "--node-ip=10.1.0.2"; !slices.Contains(other.kubelet("/lab"), want) {
+		t.Errorf("%v lacks %s", other.kubelet("/lab"), want)
 	}
 }

@@ -11,6 +11,8 @@ import (
 
 	"skerry.dev/skerry/internal/quantity"
 	"skerry.dev/skerry/lab/cluster"
+	"skerry.dev/skerry/lab/cluster/preflight"
+	"skerry.dev/skerry/lab/cluster/spec"
 	"skerry.dev/skerry/lab/host"
 	"skerry.dev/skerry/lab/impair"
 	"skerry.dev/skerry/lab/topology"
@@ -22,7 +24,7 @@ import (
 func TestDualStack(t *testing.T) {
 	paths, before := built(t), machine(t)
 	topo := topology.Topology{Dual: true, Clusters: []topology.Cluster{{Name: "c1", Nodes: []string{"head", "worker"}}, {Name: "c2", Nodes: []string{"n"}}}}
-	if err := cluster.Refuse(&topo, cluster.Choice{}, time.Now()); err != nil {
+	if err := preflight.Refuse(&topo, spec.Spec{}, time.Now()); err != nil {
 		t.Skip(err)
 	}
 	lab, err := host.Up(t.Context(), topo, host.Options{Name: "cluster-dual", Agent: agent, Backend: "auto", Bound: true})

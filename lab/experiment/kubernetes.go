@@ -9,6 +9,7 @@ import (
 
 	"skerry.dev/skerry/internal/nearest"
 	"skerry.dev/skerry/internal/quantity"
+	"skerry.dev/skerry/lab/cluster/spec"
 	"skerry.dev/skerry/lab/topology"
 )
 
@@ -37,21 +38,6 @@ type Kubernetes struct {
 	Registry bool `yaml:"registry,omitempty" json:"registry,omitempty"`
 }
 
-// Names that kubernetes.cni may have.
-const (
-	CNIPtp     = "ptp" // the default
-	CNIBridge  = "bridge"
-	CNIFlannel = "flannel"
-)
-
-// Names that kubernetes.proxy may have.
-const (
-	ProxyNFTables = "nftables" // the default
-	ProxyIPTables = "iptables"
-	ProxyIPVS     = "ipvs"
-	ProxyNone     = "none"
-)
-
 // Names that kubernetes.family may have.
 const (
 	FamilyIPv4 = "ipv4" // the default
@@ -61,11 +47,20 @@ const (
 // Families lists the names that kubernetes.family may have.
 func Families() []string { return []string{FamilyIPv4, FamilyDual} }
 
-// CNIs lists the names that kubernetes.cni may have.
-func CNIs() []string { return []string{CNIPtp, CNIBridge, CNIFlannel} }
-
-// Proxies lists the names that kubernetes.proxy may have.
-func Proxies() []string { return []string{ProxyNFTables, ProxyIPTables, ProxyIPVS, ProxyNone} }
+// Spec is what the clusters are to be: all by default where k is nil.
+func (k *Kubernetes) Spec() spec.Spec {
+	if k == nil {
+		return spec.Spec{}
+	}
+	s := spec.Spec{
+		CNI: k.CNI, Proxy: k.Proxy, Pods: k.Pods.Prefix, Services: k.Services.Prefix,
+		Metrics: k.Metrics, Registry: k.Registry, Capacity: map[topology.Ref]spec.Capacity{},
+	}
+	for _, n := range k.Nodes {
+		s.Capacity[n.Node] = spec.Capacity{MilliCPU: n.MilliCPU(), Memory: int64(n.Memory)}
+	}
+	return s
+}
 
 // CIDR is a range of IPv4 addresses that reads "10.96.0.0/16" (RFC 4632).
 type CIDR struct{ netip.Prefix }
@@ -114,11 +109,11 @@ func (c *checker) kubernetes() {
 	default: // which is wrong itself
 		return
 	}
-	if k.CNI != "" && !slices.Contains(CNIs(), k.CNI) {
-		c.add("kubernetes.cni", nearest.Hint(k.CNI, CNIs()), "there is no CNI %.80q", k.CNI)
+	if k.CNI != "" && !slices.Contains(spec.CNIs(), k.CNI) {
+		c.add("kubernetes.cni", nearest.Hint(k.CNI, spec.CNIs()), "there is no CNI %.80q", k.CNI)
 	}
-	if k.Proxy != "" && !slices.Contains(Proxies(), k.Proxy) {
-		c.add("kubernetes.proxy", nearest.Hint(k.Proxy, Proxies()), "there is no proxy %.80q", k.Proxy)
+	if k.Proxy != "" && !slices.Contains(spec.Proxies(), k.Proxy) {
+		c.add("kubernetes.proxy", nearest.Hint(k.Proxy, spec.Proxies()), "there is no proxy %.80q", k.Proxy)
 	}
 	if k.Family != "" && !slices.Contains(Families(), k.Family) {
 		c.add("kubernetes.family", nearest.Hint(k.Family, Families()), "there is no family of addresses %.80q", k.Family)

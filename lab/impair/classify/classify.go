@@ -23,11 +23,11 @@ import (
 
 const table = "skerry"
 
-// bridgeCallSysctl has bridged packets pass the IP hooks, the only ones where
-// NFQUEUE exists as a target; bridgeCallSysctl6 is that of IPv6.
+// BridgeCall has bridged packets pass the IP hooks, the only ones where NFQUEUE exists as
+// a target; BridgeCall6 is that of IPv6.
 const (
-	bridgeCallSysctl  = "/proc/sys/net/bridge/bridge-nf-call-iptables"
-	bridgeCallSysctl6 = "/proc/sys/net/bridge/bridge-nf-call-ip6tables"
+	BridgeCall  = "/proc/sys/net/bridge/bridge-nf-call-iptables"
+	BridgeCall6 = "/proc/sys/net/bridge/bridge-nf-call-ip6tables"
 )
 
 // Rule gives the packets of a match to a queue or to a qdisc's class, or exempts
@@ -130,9 +130,9 @@ func (t *Table) add6(r Rule, match []expr.Any) {
 
 // passBridged has packets that a bridge forwards pass the hooks of IP.
 func passBridged(dual bool) error {
-	calls := []string{bridgeCallSysctl}
+	calls := []string{BridgeCall}
 	if dual {
-		calls = append(calls, bridgeCallSysctl6)
+		calls = append(calls, BridgeCall6)
 	}
 	for _, call := range calls {
 		if err := os.WriteFile(call, []byte("1"), 0); err != nil {
