@@ -108,8 +108,10 @@ type labRow struct {
 type nodeRow struct {
 	Node string `json:"node"`
 	Data string `json:"data"`
-	Mgmt string `json:"mgmt"`
-	Pid  int    `json:"pid"`
+	// Data6 is its address of IPv6, in a dual lab.
+	Data6 string `json:"data6,omitempty"`
+	Mgmt  string `json:"mgmt"`
+	Pid   int    `json:"pid"`
 	// Kubernetes says what its API server knows of the node: Ready, or why not.
 	Kubernetes string `json:"kubernetes,omitempty"`
 }
@@ -164,7 +166,11 @@ func listLabs(cmd *cobra.Command) ([]labRow, error) {
 			}
 		}
 		for _, n := range lab.Topology.Nodes() {
-			row.Nodes = append(row.Nodes, nodeRow{n.String(), n.Data.Addr().String(), n.Mgmt.Addr().String(), lab.Nodes[n.Ref()].Pid, ""})
+			at := nodeRow{Node: n.String(), Data: n.Data.Addr().String(), Mgmt: n.Mgmt.Addr().String(), Pid: lab.Nodes[n.Ref()].Pid}
+			if n.Data6.IsValid() {
+				at.Data6 = n.Data6.Addr().String()
+			}
+			row.Nodes = append(row.Nodes, at)
 		}
 		if row.State == "up" {
 			if err := row.lookInto(cmd.Context(), lab); err != nil {
@@ -185,7 +191,7 @@ func printLabs(cmd *cobra.Command, rows []labRow) error {
 	for _, r := range rows {
 		_, _ = fmt.Fprintf(w, "LAB %s\t%s\tlinks by %s\n", r.Name, r.State, dash(r.Backend))
 		for _, n := range r.Nodes {
-			_, _ = fmt.Fprintf(w, "  node %s\tdata %s\tmgmt %s\tpid %d%s\n", n.Node, n.Data, n.Mgmt, n.Pid, after(", ", n.Kubernetes))
+			_, _ = fmt.Fprintf(w, "  node %s\tdata %s%s\tmgmt %s\tpid %d%s\n", n.Node, n.Data, after(" ", n.Data6), n.Mgmt, n.Pid, after(", ", n.Kubernetes))
 		}
 		for _, p := range r.Pods {
 			_, _ = fmt.Fprint(w, p.cells())

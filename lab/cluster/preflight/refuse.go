@@ -47,7 +47,7 @@ func Refuse(t *topology.Topology, s spec.Spec, now time.Time) error {
 	if err := m.refuse(t, s); err != nil {
 		return err
 	}
-	for _, need := range needs(s) {
+	for _, need := range needs(s, t.Dual) {
 		if err := need.missing(); err != nil {
 			return err
 		}
@@ -109,8 +109,10 @@ func (m machine) refuse(t *topology.Topology, s spec.Spec) error {
 // is in.
 func (m machine) overlap(t *topology.Topology, s spec.Spec) error {
 	for i, cluster := range t.Clusters {
-		n := s.Network(i)
-		for _, r := range []OverlapError{{Key: "pods", Range: n.Pods}, {Key: "services", Range: n.Services}} {
+		n := s.Network(t, i)
+		for _, r := range []OverlapError{
+			{Key: "pods", Range: n.Pods}, {Key: "services", Range: n.Services}, {Key: "pods", Range: n.Pods6}, {Key: "services", Range: n.Services6},
+		} {
 			if at := slices.IndexFunc(m.subnets, func(other subnet) bool { return other.Overlaps(r.Range) }); at >= 0 {
 				r.Cluster, r.Interface, r.Subnet, r.Free = cluster.Name, m.subnets[at].link, m.subnets[at].Prefix, m.free(t, n)
 				return &r
@@ -189,8 +191,11 @@ func (e *OverlapError) Error() string {
 	return fmt.Sprintf("%s of cluster %s, %s, overlap %s, the network of this machine's interface %s", e.Key, e.Cluster, e.Range, e.Subnet, e.Interface)
 }
 
-// Hint names the key and a range for it.
+// Hint names the key and a range for it, where that can be chosen.
 func (e *OverlapError) Hint() string {
+	if e.Range.Addr().Is6() {
+		return "take kubernetes.family out of the file: those of IPv6 are the same in every lab"
+	}
 	if !e.Free.IsValid() {
 		return fmt.Sprintf("set kubernetes.%s in the file to a range that is free here", e.Key)
 	}
