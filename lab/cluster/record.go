@@ -34,6 +34,7 @@ func (c *Cluster) record() error {
 		r.Programs = append(r.Programs, p.program)
 	}
 	c.mu.Unlock()
+	c.recorded = r.Programs
 	text, err := json.MarshalIndent(r, "", "  ")
 	if err != nil {
 		return fmt.Errorf("record the cluster: %w", err)
