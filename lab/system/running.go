@@ -11,6 +11,7 @@ import (
 	"slices"
 	"time"
 
+	"skerry.dev/skerry/internal/complaint"
 	"skerry.dev/skerry/lab/host"
 	"skerry.dev/skerry/lab/topology"
 )
@@ -145,7 +146,7 @@ func (r *Running) Deaths() (all []*EndedError) {
 		for _, d := range p.daemons {
 			select {
 			case <-d.Done():
-				all = append(all, &EndedError{Name: d.name, Node: d.node, How: cmp.Or(d.Err(), errQuietly), Said: readTelling(p.log(d.name))})
+				all = append(all, &EndedError{Name: d.name, Node: d.node, How: cmp.Or(d.Err(), errQuietly), Said: complaint.InFile(p.log(d.name), complaint.First)})
 			default:
 			}
 		}
