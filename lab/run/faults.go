@@ -30,9 +30,9 @@ type breaker struct {
 	lab      *host.Lab
 	clusters map[string]*cluster.Cluster
 	events   []experiment.Event
-	// inForce are those that are to be undone. One without an ID is of a program of a
+	// pending are those that are to be undone. One without an ID is of a program of a
 	// cluster that was killed: the lab has forgotten it, and it is to start again.
-	inForce map[int]host.Fault
+	pending map[int]host.Fault
 	// hits are what faults have ended, and setbacks what is left to recover from, by
 	// the names of clusters.
 	hits     []hit
@@ -40,7 +40,7 @@ type breaker struct {
 }
 
 func newBreaker(lab *host.Lab, events []experiment.Event) *breaker {
-	return &breaker{lab: lab, events: events, inForce: map[int]host.Fault{}, setbacks: map[string]*cluster.Setback{}}
+	return &breaker{lab: lab, events: events, pending: map[int]host.Fault{}, setbacks: map[string]*cluster.Setback{}}
 }
 
 // begin has a fault begin; it returns when the fault is in force.
@@ -74,7 +74,7 @@ func (b *breaker) begin(ctx context.Context, i int) error {
 		b.hits = append(b.hits, hit{words: e.Words(), node: f.Node, befallen: befallen})
 	}
 	if f.ID > 0 || b.clusters[name] != nil {
-		b.inForce[i] = f
+		b.pending[i] = f
 	}
 	if f.ID > 0 && f.Kind == host.Kill {
 		b.setback(name).Booted[f.Node] = began
@@ -89,7 +89,7 @@ func (b *breaker) ended(name string) error {
 	if c == nil {
 		return nil
 	}
-	for _, f := range b.inForce {
+	for _, f := range b.pending {
 		if other, _ := f.Node.Split(); other == name && f.ID == 0 {
 			return nil
 		}
@@ -132,7 +132,7 @@ func (b *breaker) setback(name string) *cluster.Setback {
 // lasting are the faults in force, in the order in which they began.
 func (b *breaker) lasting() (all []int) {
 	for i := range b.events {
-		if _, lasts := b.inForce[i]; lasts {
+		if _, lasts := b.pending[i]; lasts {
 			all = append(all, i)
 		}
 	}
@@ -141,7 +141,7 @@ func (b *breaker) lasting() (all []int) {
 
 // end undoes a fault, and says whether there was anything to undo.
 func (b *breaker) end(ctx context.Context, i int) (undone bool, err error) {
-	f, lasts := b.inForce[i]
+	f, lasts := b.pending[i]
 	if !lasts {
 		return false, nil
 	}
@@ -158,7 +158,7 @@ func (b *breaker) end(ctx context.Context, i int) (undone bool, err error) {
 	if err != nil && !errors.Is(err, host.ErrNoFault) { // else it was undone by hand
 		return false, err
 	}
-	delete(b.inForce, i)
+	delete(b.pending, i)
 	b.setback(name).Since = time.Now()
 	return undone, nil
 }
