@@ -206,6 +206,8 @@ func TestTimelinesMarks(t *testing.T) {
 	d := inline(t, examples()["events"])
 	d.find(t, "1 s to 2 s: freeze c1/worker")
 	d.find(t, "4 s: links change")
+	// Also what happened after the last answer, at 0.6 s.
+	inline(t, Timelines(Text{}, connections(1, 30), Mark{From: 10 * time.Second})).find(t, "10")
 	many := Timelines(Text{}, connections(1, 30), make([]Mark, 20)...)
 	if words := inline(t, many).words(); !slices.Contains(words, "and 12 events more") {
 		t.Errorf("of 20 events it says %q", words)

@@ -55,7 +55,7 @@ func Timelines(t Text, given []measure.Timeline, marks ...Mark) Figure {
 		text:  t.or("Response time in ms over the time of a repetition.", append(timelineWords(given), markWords(marks)...)),
 		width: pageWidth, height: height,
 		paint: func(p pen) {
-			x, y, zoomed := moments(lines, strip-stripName)
+			x, y, zoomed := moments(lines, marks, strip-stripName)
 			name := axisName("response time, ms", y, zoomed)
 			if len(lines) > 0 {
 				name = fit(name, pageWidth-6*edge-widthOf(timelineName(lines[0])))
@@ -158,8 +158,9 @@ func timelineWords(lines []measure.Timeline) []string {
 
 func ms(d time.Duration) float64 { return float64(d) / 1e6 }
 
-// moments are the axes for all lines.
-func moments(lines []measure.Timeline, tall vg.Length) (x, y scale, zoomed bool) {
+// moments are the axes for all lines and marks: after the last answer something may
+// have happened that says why there was none.
+func moments(lines []measure.Timeline, marks []Mark, tall vg.Length) (x, y scale, zoomed bool) {
 	var xs, ys []float64
 	for _, l := range lines {
 		for _, m := range l.Points {
@@ -167,6 +168,9 @@ func moments(lines []measure.Timeline, tall vg.Length) (x, y scale, zoomed bool)
 		}
 	}
 	low, high, found := extent(xs...)
+	for _, m := range marks {
+		high = max(high, m.From.Seconds(), m.Until.Seconds())
+	}
 	if !found {
 		return linear(0, 1, pageWidth-60), linear(0, 1, tall), false
 	}
