@@ -66,7 +66,7 @@ type Cluster struct {
 	// programs that are to stay, in the order in which they were started.
 	mu       sync.Mutex
 	programs []started
-	// recorded are the programs of a cluster that another process has taken up.
+	// recorded are the programs of a cluster that is up, whoever has started them.
 	recorded []program
 }
 

@@ -28,6 +28,9 @@ const MgmtInterface = "mgmt"
 // mgmtSuffix ends the names of the WAN's ports to it.
 const mgmtSuffix = "m"
 
+// mgmtBridge joins all nodes by their mgmt.
+const mgmtBridge = "mgmt"
+
 // Names in the WAN's namespace: cluster 1 has the bridge "c1", its node 2 the
 // ports "c1n2" (data) and "c1n2m" (mgmt, on the one bridge "mgmt").
 func bridgeName(cluster int) string     { return fmt.Sprintf("c%d", cluster+1) }
@@ -117,7 +120,7 @@ func (n network) makeSwitches() error {
 	if err := setUp(n.wan, "lo"); err != nil {
 		return err
 	}
-	if err := n.makeBridge("mgmt"); err != nil {
+	if err := n.makeBridge(mgmtBridge); err != nil {
 		return err
 	}
 	for i := range n.topology.Clusters {
@@ -169,7 +172,7 @@ func (n network) attach(h holder, node topology.Node, cluster, index int) error 
 		address              *netlink.Addr
 	}{
 		{bridgeName(cluster), port, DataInterface, withoutRoute(address(node.Data))},
-		{"mgmt", port + mgmtSuffix, MgmtInterface, address(node.Mgmt)},
+		{mgmtBridge, port + mgmtSuffix, MgmtInterface, address(node.Mgmt)},
 	}
 	if err := setUp(inside, "lo"); err != nil {
 		return fmt.Errorf("wire node %s: %w", node, err)

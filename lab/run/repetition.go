@@ -54,7 +54,7 @@ type Repetition struct {
 	Changes []Change `json:"changes,omitempty"`
 	// Links are what every impaired direction counted while the load ran.
 	Links map[string]impair.Counters `json:"links"`
-	// Deaths of workloads that ended while the load ran.
+	// Deaths of what ended while the load ran.
 	Deaths []Death `json:"deaths,omitempty"`
 	// Uses is what every process of the repetition consumed.
 	Uses []host.Use `json:"uses"`
@@ -93,6 +93,8 @@ type attempt struct {
 	seen   *evidence
 	// load is the pod that sends the requests; nil where a process does.
 	load *podLoad
+	// faults of the timeline, from the beginning of the load.
+	faults *breaker
 }
 
 // try runs one cell once: links set anew, fresh processes and connections, and
@@ -165,11 +167,8 @@ func (r *runner) through(ctx context.Context, a *attempt) (uses []host.Use, err 
 	if uses, err = r.measure(ctx, a, running); err != nil {
 		return nil, err
 	}
-	if a.result.Deaths, err = serving.deaths(ctx); err != nil {
+	if err := r.tellDeaths(ctx, a, running, serving); err != nil {
 		return nil, err
-	}
-	for _, d := range a.result.Deaths {
-		r.Progress.Note(fmt.Sprintf("%s, repetition %d: %s", a.Cell, a.Repetition, d))
 	}
 	return uses, nil
 }
@@ -189,9 +188,13 @@ func (r *runner) measure(ctx context.Context, a *attempt, running *system.Runnin
 	if err := r.loadBegins(ctx, a.seen); err != nil {
 		return nil, err
 	}
-	timeline := r.follow(ctx, a)
-	use, err := r.drive(ctx, a, address)
-	if err := errors.Join(err, timeline.end()); err != nil {
+	timeline, loading := r.follow(ctx, a)
+	use, err := r.drive(loading, a, address)
+	broken := timeline.finish(ctx)
+	if broken != nil && errors.Is(err, context.Canceled) && ctx.Err() == nil {
+		err = nil // that is why the load was ended
+	}
+	if err := errors.Join(err, broken); err != nil {
 		return nil, err
 	}
 	a.result.Changes, a.seen.ended = timeline.made, timeline.ended
@@ -201,10 +204,7 @@ func (r *runner) measure(ctx context.Context, a *attempt, running *system.Runnin
 	if err := r.loadEnded(ctx, a.seen); err != nil {
 		return nil, err
 	}
-	if ended := running.Ended(); ended != nil {
-		return nil, fmt.Errorf("system %s: %w", a.Cell.System, ended)
-	}
-	return []host.Use{use}, r.clustersEnded()
+	return []host.Use{use}, r.awaitWhole(ctx, a.faults)
 }
 
 // inLab is the lab as the steps of a system see it.
