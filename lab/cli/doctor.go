@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -9,6 +10,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"skerry.dev/skerry/internal/gobuild"
+	"skerry.dev/skerry/kube"
+	"skerry.dev/skerry/lab/cluster/preflight"
 	"skerry.dev/skerry/lab/host"
 	"skerry.dev/skerry/lab/system"
 	"skerry.dev/skerry/systems"
@@ -21,8 +25,9 @@ func (c *commands) doctor() *cobra.Command {
 	var clean, asJSON bool
 	cmd := &cobra.Command{
 		Use: "doctor", Short: "Show what this host has and lacks, each with its remedy",
-		Long: `Doctor tries what a lab needs, for real, and looks for the programs that systems,
-load tools and other verbs need. A line begins with
+		Long: `Doctor tries what a lab needs, for real, also what Kubernetes clusters need of the
+kernel, and looks for their programs and for those that systems, load tools and other
+verbs need. It starts no lab. A line begins with
 
   ok       it is here
   without  it is not, and labs run without it; of a program it says what does not
@@ -33,7 +38,7 @@ load tools and other verbs need. A line begins with
 			if clean {
 				return cleanNow(cmd)
 			}
-			findings := slices.Concat(host.Probe(), probeSystems(), probePrograms())
+			findings := slices.Concat(host.Probe(), preflight.Survey(c.now()), probeBuilt(cmd.Context()), probeSystems(), probePrograms())
 			if err := printFindings(cmd, findings, asJSON); err != nil {
 				return err
 			}
@@ -59,6 +64,18 @@ func cleanNow(cmd *cobra.Command) error {
 		cmd.PrintErrln("nothing to clean")
 	}
 	return err
+}
+
+// probeBuilt says whether the programs of clusters are here.
+func probeBuilt(ctx context.Context) []host.Finding {
+	catalogue := kube.Catalogue()
+	lacking := gobuild.Builder{Catalogue: catalogue}.Lacking(ctx)
+	f := host.Finding{What: "kubernetes: programs", Here: len(lacking) == 0, Detail: fmt.Sprintf("all %d are built", len(catalogue.Programs))}
+	if !f.Here {
+		f.Detail = fmt.Sprintf("%d of %d are not built: %s", len(lacking), len(catalogue.Programs), strings.Join(lacking, ", "))
+		f.Remedy = "'skerry kube build' builds them, 'skerry kube bundle import FILE' takes them from another machine; a lab that wants one builds it"
+	}
+	return []host.Finding{f}
 }
 
 func probeSystems() []host.Finding {
