@@ -78,6 +78,25 @@ type subnet struct {
 
 // refuse says what speaks against clusters on a machine.
 func (m machine) refuse(t *topology.Topology, s spec.Spec) error {
+	if err := m.late(); err != nil {
+		return err
+	}
+	if err := m.overlap(t, s); err != nil {
+		return err
+	}
+	if err := m.outgrown(s.Capacity); err != nil {
+		return err
+	}
+	for _, w := range m.wants(t) {
+		if err := w.short(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// late says that the machine's clock is behind.
+func (m machine) late() error {
 	least := earliest
 	if m.built.After(least) {
 		least = m.built
@@ -86,21 +105,28 @@ func (m machine) refuse(t *topology.Topology, s spec.Spec) error {
 	if m.now.Before(least.Add(-pki.ClockSlack)) {
 		return &ClockError{Now: m.now, Least: least}
 	}
-	if err := m.overlap(t, s); err != nil {
-		return err
-	}
-	if err := m.outgrown(s.Capacity); err != nil {
-		return err
-	}
+	return nil
+}
+
+// wants is what clusters of a topology take of a machine, beside what it has.
+func (m machine) wants(t *topology.Topology) []ShortError {
 	clusters, nodes := uint64(len(t.Clusters)), uint64(len(t.Nodes()))
-	for _, r := range []ShortError{
+	all := []ShortError{
 		{What: "memory", Need: clusters*clusterMemory + nodes*nodeMemory, Free: m.memory},
 		{What: "disk", Where: m.dir, Need: labDisk + clusters*clusterDisk + nodes*nodeDisk, Free: m.disk},
-	} {
-		if r.Need = r.Need * spareNumerator / spareDenominator; r.Need > r.Free {
-			r.Clusters, r.Nodes = len(t.Clusters), len(t.Nodes())
-			return &r
-		}
+	}
+	for i := range all {
+		w := &all[i]
+		w.Need = w.Need * spareNumerator / spareDenominator
+		w.Clusters, w.Nodes = len(t.Clusters), len(t.Nodes())
+	}
+	return all
+}
+
+// short is the error where there is too little.
+func (e ShortError) short() error {
+	if e.Need > e.Free {
+		return &e
 	}
 	return nil
 }
