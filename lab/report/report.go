@@ -47,10 +47,12 @@ type Provenance struct {
 }
 
 // Fact about where and when results came about. One of this run alone differs
-// from run to run, and explains no difference between two.
+// from run to run, and explains no difference between two. Of names the whole that it
+// is a part of, or is itself, where there is one.
 type Fact struct {
 	Name, Value string
 	OfRun       bool
+	Of          string
 }
 
 // Result is what one cell amounts to.
