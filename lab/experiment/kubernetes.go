@@ -32,6 +32,9 @@ type Kubernetes struct {
 	Metrics bool `yaml:"metrics,omitempty" json:"metrics,omitempty"`
 	// Registry has the lab keep images that this machine pushes and nodes pull.
 	Registry bool `yaml:"registry,omitempty" json:"registry,omitempty"`
+	// Autoscale has the number of the workload's pods follow their use of CPU time; by
+	// default there is one at each node that serves. metrics-server runs for it.
+	Autoscale *Autoscale `yaml:"autoscale,omitempty" json:"autoscale,omitempty"`
 }
 
 // Names that kubernetes.cni may have.
@@ -109,6 +112,7 @@ func (c *checker) kubernetes() {
 		c.add("kubernetes.proxy", nearest.Hint(k.Proxy, Proxies()), "there is no proxy %.80q", k.Proxy)
 	}
 	c.nodeCapacities(k.Nodes)
+	c.autoscale(k.Autoscale)
 	clusters := len(c.e.Topology.Clusters)
 	if k.Pods.IsValid() && c.podsFit(k.Pods) {
 		c.apart("kubernetes.pods", k.Pods, owners(k.Services, "Services", topology.ServiceRange, clusters))
