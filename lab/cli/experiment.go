@@ -119,7 +119,11 @@ func load(tree fs.FS, e *experiment.Experiment) (s source, err error) {
 		if err != nil {
 			return source{}, usageError{error: err}
 		}
-		if err := stack.On(e.Substrate); err != nil {
+		err = stack.On(e.Substrate)
+		if err == nil && e.Autoscaled(experiment.Cell{System: name}) != nil {
+			err = stack.Scales()
+		}
+		if err != nil {
 			return source{}, usageError{error: err}
 		}
 		values, err := system.ValuesFor(&e.Topology, "/dir", 1)
