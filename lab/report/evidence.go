@@ -20,6 +20,7 @@ type evidence struct {
 	Links    table[linkView]
 	Oracle   table[oracleView]
 	Uses     table[useView]
+	Scales   table[scaleView]
 	// Proven says whether a link was probed, Notes what the oracle does not know.
 	Proven bool
 	Notes  []trouble
@@ -66,6 +67,13 @@ type oracleView struct {
 
 type useView struct{ Cell, Process, Node, CPU, CPUEach, Memory string }
 
+// scaleView is the pods of an autoscaled workload in one repetition.
+type scaleView struct {
+	Cell       string
+	Repetition int
+	Pods       string
+}
+
 func evidenceOf(results []Result, heads []factor) evidence {
 	var e evidence
 	decimals := decimalsFor(results)
@@ -84,6 +92,9 @@ func evidenceOf(results []Result, heads []factor) evidence {
 			e.Notes = append(e.Notes, trouble{cell, n})
 		}
 		e.Uses.add(usesOf(cell, r)...)
+		for _, s := range r.Scales {
+			e.Scales.add(scaleView{cell, s.Repetition, s.String()})
+		}
 	}
 	return e
 }
@@ -283,4 +294,17 @@ func usesOf(cell string, r Result) []useView {
 		all = append(all, v)
 	}
 	return all
+}
+
+// String is "1 pod, 3 from 17.2 s, 4 from 32.0 s".
+func (s Scaled) String() string {
+	var parts []string
+	for i, now := range s.Scale {
+		if i == 0 {
+			parts = append(parts, counted(now.Pods, "pod"))
+			continue
+		}
+		parts = append(parts, fmt.Sprintf("%d from %.1f s", now.Pods, now.At.Seconds()))
+	}
+	return strings.Join(parts, ", ")
 }

@@ -74,8 +74,7 @@ type Result struct {
 	Timelines []measure.Timeline
 	// Proofs of the links, one for each try of a repetition.
 	Proofs []Try
-	// Uses of resources, by process.
-	Uses     []Use
+	Resources
 	Oracle   oracle.Prediction
 	Observed oracle.Observed
 	// HopMap is the nodes and links that a request crosses.
@@ -92,6 +91,26 @@ type Try struct {
 	// Repetition and Number count from 1.
 	Repetition, Number int
 	proof.Proof
+}
+
+// Resources are what served a cell.
+type Resources struct {
+	// Uses of resources, by process.
+	Uses []Use
+	// Scales of an autoscaled workload, one for each repetition.
+	Scales []Scaled
+}
+
+// Scaled is how many pods took requests in a repetition, as that changed.
+type Scaled struct {
+	Repetition int
+	Scale      []Scale
+}
+
+// Scale is a number of pods, from a time on that counts from the beginning of the load.
+type Scale struct {
+	At   time.Duration
+	Pods int
 }
 
 // Use is what the processes of one name consumed in a repetition.

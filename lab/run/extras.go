@@ -12,7 +12,7 @@ func Extras(e *experiment.Experiment) cluster.Extras {
 	if k == nil {
 		return cluster.Extras{}
 	}
-	extras := cluster.Extras{Metrics: k.Metrics, Registry: k.Registry, Capacity: map[topology.Ref]cluster.Capacity{}}
+	extras := cluster.Extras{Metrics: k.Metrics || k.Autoscale != nil, Registry: k.Registry, Capacity: map[topology.Ref]cluster.Capacity{}}
 	for _, n := range k.Nodes {
 		extras.Capacity[n.Node] = cluster.Capacity{MilliCPU: n.MilliCPU(), Memory: int64(n.Memory)}
 	}

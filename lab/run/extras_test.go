@@ -19,4 +19,9 @@ func TestExtras(t *testing.T) {
 	if !got.Metrics || !got.Registry || got.Capacity["c1/head"] != (cluster.Capacity{MilliCPU: 290, Memory: 1 << 30}) {
 		t.Errorf("got %+v", got)
 	}
+	// An autoscaler asks metrics-server.
+	e.Kubernetes = &experiment.Kubernetes{Autoscale: &experiment.Autoscale{Max: 2, CPU: 50}}
+	if got := run.Extras(e); !got.Metrics {
+		t.Errorf("an autoscaler comes with %+v", got)
+	}
 }

@@ -52,6 +52,8 @@ type Repetition struct {
 	Within map[topology.Ref][]string `json:"within,omitempty"`
 	// Changes are the events of the scenario's timeline that happened.
 	Changes []Change `json:"changes,omitempty"`
+	// Scale of a workload that was autoscaled.
+	Scale []Scale `json:"scale,omitempty"`
 	// Links are what every impaired direction counted while the load ran.
 	Links map[string]impair.Counters `json:"links"`
 	// Deaths of workloads that ended while the load ran.
@@ -189,11 +191,13 @@ func (r *runner) measure(ctx context.Context, a *attempt, running *system.Runnin
 	if err := r.loadBegins(ctx, a.seen); err != nil {
 		return nil, err
 	}
-	timeline := r.follow(ctx, a)
+	timeline, scaler := r.follow(ctx, a), r.followScale(ctx, a)
 	use, err := r.drive(ctx, a, address)
-	if err := errors.Join(err, timeline.end()); err != nil {
+	scale, scaleErr := scaler.end()
+	if err := errors.Join(err, timeline.end(), scaleErr); err != nil {
 		return nil, err
 	}
+	a.result.Scale = scale
 	a.result.Changes, a.seen.ended = timeline.made, timeline.ended
 	if why := timeline.missed(a.Turn); why != "" && a.Repetition == 1 {
 		r.Progress.Note(why)
