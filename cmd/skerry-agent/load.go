@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"skerry.dev/skerry/internal/whole"
 	"skerry.dev/skerry/lab/load"
 	"skerry.dev/skerry/lab/sample"
 	"skerry.dev/skerry/lab/workload"
@@ -80,16 +81,16 @@ func drive(c *cobra.Command, specName string, into outputs) error {
 type results []pending
 
 type pending struct {
-	*result
+	*whole.File
 	write func(io.Writer) error
 }
 
-// add makes the temporary file beside name; an empty name asks for none.
+// add has a file be written at the end; an empty name asks for none.
 func (r *results) add(name string, write func(io.Writer) error) error {
 	if name == "" {
 		return nil
 	}
-	out, err := createResult(name)
+	out, err := whole.Create(name, 0o644)
 	if err == nil {
 		*r = append(*r, pending{out, write})
 	}
@@ -98,7 +99,10 @@ func (r *results) add(name string, write func(io.Writer) error) error {
 
 func (r *results) commit() error {
 	for _, p := range *r {
-		if err := p.commit(p.write); err != nil {
+		if err := p.write(p); err != nil {
+			return err
+		}
+		if err := p.Commit(); err != nil {
 			return err
 		}
 	}
@@ -107,7 +111,7 @@ func (r *results) commit() error {
 
 func (r *results) discard() {
 	for _, p := range *r {
-		p.discard()
+		p.Discard()
 	}
 }
 

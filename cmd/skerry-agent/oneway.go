@@ -2,12 +2,12 @@ package main
 
 import (
 	"encoding/json"
-	"io"
 	"net/netip"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"skerry.dev/skerry/internal/whole"
 	"skerry.dev/skerry/lab/load/oneway"
 	"skerry.dev/skerry/lab/sample"
 )
@@ -66,17 +66,21 @@ func listen(c *cobra.Command, s oneway.ListenSpec, outName string) error {
 	if s.Addr == "" || outName == "" {
 		return usage("listener needs --listen HOST:PORT and --out FILE.parquet")
 	}
-	out, err := createResult(outName)
+	// As in drive, before it listens.
+	out, err := whole.Create(outName, 0o644)
 	if err != nil {
 		return err
 	}
-	defer out.discard()
+	defer out.Discard()
 	s.Ready = func(addr netip.AddrPort) { ready(c, addr) }
 	h, err := oneway.Listen(c.Context(), s)
 	if err != nil {
 		return err
 	}
-	if err := out.commit(func(w io.Writer) error { return sample.WriteOneWay(w, h.Packets) }); err != nil {
+	if err := sample.WriteOneWay(out, h.Packets); err != nil {
+		return err
+	}
+	if err := out.Commit(); err != nil {
 		return err
 	}
 	return json.NewEncoder(c.OutOrStdout()).Encode(heard{

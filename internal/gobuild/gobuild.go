@@ -95,6 +95,23 @@ func (b Builder) Path(ctx context.Context, name string) (string, error) {
 	return r.path(), nil
 }
 
+// Paths are the paths of those programs of the catalogue that are needed, by their
+// names, each as Path gives it; of all where needed is nil.
+func (b Builder) Paths(ctx context.Context, needed func(name string) bool) (map[string]string, error) {
+	paths := map[string]string{}
+	for _, name := range b.catalogue().Names() {
+		if needed != nil && !needed(name) {
+			continue
+		}
+		path, err := b.Path(ctx, name)
+		if err != nil {
+			return nil, err
+		}
+		paths[name] = path
+	}
+	return paths, nil
+}
+
 // Folder is where the go command keeps the package that a program is built from,
 // with the files beside it; it is fetched where it is not there. It is for
 // programs without a source of their own.
@@ -145,6 +162,16 @@ func (b Builder) Find(ctx context.Context, name string) (string, bool) {
 		return "", false
 	}
 	return r.path(), true
+}
+
+// Lacking are the names of the catalogue's programs that Find does not find.
+func (b Builder) Lacking(ctx context.Context) (names []string) {
+	for _, name := range b.catalogue().Names() {
+		if _, here := b.Find(ctx, name); !here {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 func isThere(path string) bool {

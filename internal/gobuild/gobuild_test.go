@@ -71,6 +71,12 @@ func TestBuildOnce(t *testing.T) {
 	if path, ok := b.Find(t.Context(), "hey"); ok {
 		t.Errorf("found %s before it is built", path)
 	}
+	if lacking := b.Lacking(t.Context()); !slices.Equal(lacking, []string{"hey"}) {
+		t.Errorf("it lacks %v before it is built", lacking)
+	}
+	if paths, err := b.Paths(t.Context(), func(name string) bool { return name != "hey" }); err != nil || len(paths) > 0 {
+		t.Errorf("what is not needed is in %v, %v", paths, err)
+	}
 	path, err := b.Path(t.Context(), "hey")
 	if err != nil {
 		t.Fatal(err)
@@ -84,6 +90,12 @@ func TestBuildOnce(t *testing.T) {
 	}
 	if found, ok := b.Find(t.Context(), "hey"); !ok || found != path {
 		t.Errorf("found %s", found)
+	}
+	if paths, err := b.Paths(t.Context(), nil); err != nil || len(paths) != 1 || paths["hey"] != path {
+		t.Errorf("all are %v, %v", paths, err)
+	}
+	if lacking := b.Lacking(t.Context()); len(lacking) > 0 {
+		t.Errorf("it lacks %v", lacking)
 	}
 	want := "building hey v0.1.4 from its Go module github.com/rakyll/hey: it is not in " + b.Dir + "; this happens once"
 	if !slices.Equal(told, []string{want}) {

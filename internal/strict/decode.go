@@ -23,6 +23,9 @@ const (
 	quoteMax = 60
 )
 
+// oneHint is where several values stand for one.
+const oneHint = "write one value, without brackets or lines below"
+
 // decoder walks the nodes of a document beside the type that they go to.
 type decoder struct {
 	doc    *Document
@@ -185,7 +188,7 @@ func (d *decoder) sequence(path string, n *yaml.Node, v reflect.Value) {
 func (d *decoder) text(n *yaml.Node, into encoding.TextUnmarshaler) {
 	switch {
 	case n.Kind != yaml.ScalarNode:
-		d.failAt(n, "", "a single value is wanted here, not %s", kindOf(n))
+		d.failAt(n, oneHint, "a single value is wanted here, not %s", kindOf(n))
 		return
 	case len(n.Value) > textMax:
 		d.failAt(n, fmt.Sprintf("%d bytes are the most here", textMax), "the text is too long")
@@ -210,7 +213,7 @@ var integer = regexp.MustCompile(`^-?(0|[1-9][0-9]*)$`)
 
 func (d *decoder) scalar(n *yaml.Node, v reflect.Value) {
 	if n.Kind != yaml.ScalarNode {
-		d.failAt(n, "", "%s is wanted here, not %s", nameOf(v.Kind()), kindOf(n))
+		d.failAt(n, oneHint, "%s is wanted here, not %s", nameOf(v.Kind()), kindOf(n))
 		return
 	}
 	switch kind := v.Kind(); {

@@ -138,7 +138,7 @@ func TestRefuse(t *testing.T) {
 		{"yes", "name: a\nafloat: yes\n", "f:2:9: true or false is wanted here, not \"yes\"\nhint: write true or false"},
 		{"unmarshaler", "name: a\nhome: hull\n", "f:2:7: port \"hull\" is not in capitals\nhint: write HULL"},
 		{"long text", "name: a\nhome: " + strings.Repeat("A", 257) + "\n", "f:2:7: the text is too long\nhint: 256 bytes are the most here"},
-		{"list for one", "name: [a, b]\n", "f:1:7: text is wanted here, not a list"},
+		{"list for one", "name: [a, b]\n", "f:1:7: text is wanted here, not a list\nhint: write one value, without brackets or lines below"},
 		{"one for list", "name: a\ncrew: Franklin\n", "f:2:7: a list is wanted here, not \"Franklin\"\nhint: write [VALUE, VALUE], or one value a line after -"},
 		{"word for mapping", "name: a\nlog: wet\n", "f:2:6: a mapping is wanted here, not \"wet\"\nhint: write KEY: VALUE"},
 		{"list for struct", "- name\n", "f:1:1: a mapping is wanted here, not a list\nhint: the keys are name, masts, draft, afloat, home, crew, flags, cargo, sister, log, sails"},

@@ -13,6 +13,8 @@ import (
 
 	"golang.org/x/net/bpf"
 	"golang.org/x/sys/unix"
+
+	"skerry.dev/skerry/internal/complaint"
 )
 
 const (
@@ -73,8 +75,9 @@ func compile(expression string, within func(f func() error) error) ([]bpf.RawIns
 	switch {
 	case ctx.Err() != nil:
 		return nil, &FilterError{expression, fmt.Sprintf("tcpdump has not compiled it within %s", compileWait)}
-	case refused:
-		return nil, &FilterError{expression, cmp.Or(complaint(said.String()), err.Error())}
+	case refused: // in its last line: warnings come before it
+		why := strings.TrimPrefix(complaint.Last(said.String()), "tcpdump: ")
+		return nil, &FilterError{expression, cmp.Or(why, err.Error())}
 	case err != nil:
 		return nil, fmt.Errorf("compile filter %.80q: %w", expression, err)
 	}
@@ -83,12 +86,6 @@ func compile(expression string, within func(f func() error) error) ([]bpf.RawIns
 		return nil, &FilterError{expression, err.Error()}
 	}
 	return filter, nil
-}
-
-// complaint is the last line of what tcpdump said: warnings come before it.
-func complaint(said string) string {
-	lines := strings.Split(strings.TrimSpace(said), "\n")
-	return strings.TrimPrefix(strings.TrimSpace(lines[len(lines)-1]), "tcpdump: ")
 }
 
 // parseProgram reads what tcpdump -ddd prints: a line with the number of

@@ -45,12 +45,7 @@ as dropped.`,
 		Example: `  skerry capture quickstart c1 c2 --out c1-c2.pcapng --for 10s
   skerry capture quickstart c1 c2 --out http.pcapng --filter 'tcp port 8080'
   skerry capture quickstart c1/worker --out - --keep 128B | wireshark -k -i -`,
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) < 2 || len(args) > 3 {
-				return wantsArgs(cmd, len(args))
-			}
-			return nil
-		},
+		Args: within(2, 3),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := c.checkCaptureOut(out); err != nil {
 				return err

@@ -157,9 +157,12 @@ type commands struct {
 }
 
 // exactly is cobra.ExactArgs with an error that says what was meant.
-func exactly(n int) cobra.PositionalArgs {
+func exactly(n int) cobra.PositionalArgs { return within(n, n) }
+
+// within takes so many arguments at least and at most.
+func within(least, most int) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
-		if len(args) != n {
+		if len(args) < least || len(args) > most {
 			return wantsArgs(cmd, len(args))
 		}
 		return nil

@@ -8,7 +8,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 
@@ -69,11 +68,7 @@ func TestScripts(t *testing.T) {
 				return err == nil, nil
 			case "kubernetes":
 				// Whether the programs of clusters are built.
-				b := gobuild.Builder{Catalogue: kube.Catalogue()}
-				return !slices.ContainsFunc(kube.Catalogue().Names(), func(program string) bool {
-					_, here := b.Find(t.Context(), program)
-					return !here
-				}), nil
+				return len(gobuild.Builder{Catalogue: kube.Catalogue()}.Lacking(t.Context())) == 0, nil
 			case "userspace":
 				// Whether links are emulated by a process of ours.
 				out, err := exec.Command(filepath.Join(bin, "skerry"), "doctor").Output()

@@ -27,7 +27,8 @@ load tools and other verbs need. A line begins with
   ok       it is here
   without  it is not, and labs run without it; of a program it says what does not
   LACKS    it is not, and no lab runs without it: the exit status is 1`,
-		Args: exactly(0),
+		Example: "  skerry doctor\n  skerry doctor --clean",
+		Args:    exactly(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if clean {
 				return cleanNow(cmd)

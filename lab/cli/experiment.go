@@ -196,7 +196,10 @@ func systemsFlag(cmd *cobra.Command) *string {
 func (c *commands) validate() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "validate FILE", Short: "Check an experiment file and the systems that it names; start nothing",
-		Args: exactly(1),
+		Long: `Validate reads a file as 'skerry run' does and says of each mistake where it is and
+what to write instead. Whether this machine can run it, 'skerry plan' says.`,
+		Example: "  skerry validate experiments/quickstart.yaml",
+		Args:    exactly(1),
 	}
 	dir := systemsFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -217,7 +220,8 @@ func (c *commands) plan() *cobra.Command {
 least, and how many processes spin on a core; below the cells, which programs of
 systems and load tools are missing on this machine, and what brings each. It starts
 nothing.`,
-		Args: exactly(1),
+		Example: "  skerry plan experiments/quickstart.yaml",
+		Args:    exactly(1),
 	}
 	dir := systemsFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -259,7 +263,10 @@ func (s source) printPlan(cmd *cobra.Command) error {
 func (c *commands) systems() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "systems", Short: "List the systems under test, what each needs and whether it is here",
-		Args: exactly(0),
+		Long: `Systems lists what an experiment file may name under systems, alone or as a stack
+such as nebula+haproxy-mtls. docs/systems.md says how to write one.`,
+		Example: "  skerry systems\n  skerry systems --systems my-systems",
+		Args:    exactly(0),
 	}
 	dir := systemsFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {

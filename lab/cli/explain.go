@@ -12,6 +12,7 @@ import (
 
 	"skerry.dev/skerry/internal/cgroup"
 	"skerry.dev/skerry/internal/gobuild"
+	"skerry.dev/skerry/internal/whole"
 	"skerry.dev/skerry/lab/adapter"
 	"skerry.dev/skerry/lab/adapter/program"
 	"skerry.dev/skerry/lab/capture"
@@ -51,6 +52,8 @@ func hint(err error) string {
 		return "mount the control groups (cgroup2 on /sys/fs/cgroup); 'skerry doctor' shows what this host lacks"
 	case errors.Is(err, unix.ENOSPC):
 		return "free some space, or choose another place by --out"
+	case errors.Is(err, whole.ErrKind):
+		return "name a file: it would take the place of what is there"
 	case errors.Is(err, errNoAgent):
 		return "build both by 'make build'"
 	case errors.Is(err, system.ErrUnknown):

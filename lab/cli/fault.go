@@ -61,17 +61,13 @@ The network of the lab's own control (mgmt) is not cut.`,
 		Example: `  skerry fault cut quickstart c1 c2 --for 10s
   skerry fault cut quickstart c1/worker c2/worker --one-way`,
 		Args: exactly(3),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			lab, err := host.Open(args[0])
-			if err != nil {
-				return err
-			}
-			directions, err := between(lab, args[1], args[2], oneWay)
+		RunE: inLab(func(cmd *cobra.Command, lab *host.Lab, args []string) error {
+			directions, err := between(lab, args[0], args[1], oneWay)
 			if err != nil {
 				return err
 			}
 			return c.inject(cmd, lab, host.CutLink(directions...), last)
-		},
+		}),
 	}
 	oneWayFlag(cmd, &oneWay)
 	forFlag(cmd, &last)
@@ -128,13 +124,13 @@ pods are taken out of Services, until some seconds after it goes on.`,
 		Example: `  skerry fault freeze quickstart c1/worker --for 5s
   skerry fault freeze quickstart c1/worker:haproxy`,
 		Args: exactly(2),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			lab, f, err := victim(host.Freeze, args)
+		RunE: inLab(func(cmd *cobra.Command, lab *host.Lab, args []string) error {
+			f, err := victim(lab, host.Freeze, args[0])
 			if err != nil {
 				return err
 			}
 			return c.inject(cmd, lab, f, last)
-		},
+		}),
 	}
 	forFlag(cmd, &last)
 	return cmd
@@ -155,8 +151,8 @@ the kernel closes its connections. That cannot be undone: start it anew.`,
 		Example: `  skerry fault kill quickstart c1/worker --for 20s
   skerry fault kill quickstart c1/worker:haproxy`,
 		Args: exactly(2),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			lab, f, err := victim(host.Kill, args)
+		RunE: inLab(func(cmd *cobra.Command, lab *host.Lab, args []string) error {
+			f, err := victim(lab, host.Kill, args[0])
 			if err != nil {
 				return err
 			}
@@ -164,24 +160,20 @@ the kernel closes its connections. That cannot be undone: start it anew.`,
 				return usageError{errors.New("a process that was killed does not come back"), "leave --for out, or kill its node"}
 			}
 			return c.inject(cmd, lab, f, last)
-		},
+		}),
 	}
 	forFlag(cmd, &last)
 	return cmd
 }
 
-// victim is the fault of a node or a process: LAB NODE[:PROCESS].
-func victim(kind host.FaultKind, args []string) (*host.Lab, host.Fault, error) {
-	lab, err := host.Open(args[0])
-	if err != nil {
-		return nil, host.Fault{}, err
-	}
-	node, process, named := strings.Cut(args[1], ":")
+// victim is the fault of a node or a process: NODE[:PROCESS].
+func victim(lab *host.Lab, kind host.FaultKind, target string) (host.Fault, error) {
+	node, process, named := strings.Cut(target, ":")
 	if named && process == "" {
-		return nil, host.Fault{}, usageError{fmt.Errorf("%q names no process", args[1]), "write NODE, or NODE:PROCESS"}
+		return host.Fault{}, usageError{fmt.Errorf("%q names no process", target), "write NODE, or NODE:PROCESS"}
 	}
 	ref, err := nodeOf(lab, node)
-	return lab, host.Fault{Kind: kind, Node: ref, Process: process}, err
+	return host.Fault{Kind: kind, Node: ref, Process: process}, err
 }
 
 // inject has a fault begin and, where it is for a time, end.
@@ -231,12 +223,7 @@ func (c *commands) faultList() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "list [LAB]", Short: "List the faults in force, of one lab or of all",
 		Example: "  skerry fault list\n  skerry fault list quickstart --json",
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 1 {
-				return wantsArgs(cmd, len(args))
-			}
-			return nil
-		},
+		Args:    within(0, 1),
 		RunE: func(cmd *cobra.Command, names []string) error {
 			rows, err := listFaults(names)
 			if err != nil {
@@ -301,12 +288,7 @@ func (c *commands) faultUndo() *cobra.Command {
 nodes be on their networks again; processes that were killed it does not start, but
 for those of killed nodes of Kubernetes clusters and of stopped control planes.`,
 		Example: "  skerry fault undo quickstart 1\n  skerry fault undo quickstart",
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) < 1 || len(args) > 2 {
-				return wantsArgs(cmd, len(args))
-			}
-			return nil
-		},
+		Args:    within(1, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var number int
 			if len(args) > 1 {

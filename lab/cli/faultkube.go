@@ -25,12 +25,8 @@ It boots at once, so that the cluster may not have missed it. 'skerry fault kill
 NODE --for 20s' is a reboot that takes 20 seconds.`,
 		Example: "  skerry fault reboot demo c1/worker",
 		Args:    exactly(2),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			lab, err := host.Open(args[0])
-			if err != nil {
-				return err
-			}
-			node, err := nodeOf(lab, args[1])
+		RunE: inLab(func(cmd *cobra.Command, lab *host.Lab, args []string) error {
+			node, err := nodeOf(lab, args[0])
 			if err != nil {
 				return err
 			}
@@ -46,7 +42,7 @@ NODE --for 20s' is a reboot that takes 20 seconds.`,
 			cmd.Printf("%s has booted after %s\n", node, c.now().Sub(began).Round(time.Millisecond))
 			cmd.PrintErrln("next: 'skerry ps' shows whether its pods are back")
 			return nil
-		},
+		}),
 	}
 }
 
@@ -62,17 +58,13 @@ node or endpoint is found to have failed, and kubectl is refused. 'skerry fault 
 LAB NODE:kube-apiserver' has calls hang in place of being refused.`,
 		Example: "  skerry fault stop-plane demo c1 --for 30s",
 		Args:    exactly(2),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			lab, err := host.Open(args[0])
-			if err != nil {
-				return err
-			}
-			stopped, err := openCluster(lab, args[1])
+		RunE: inLab(func(cmd *cobra.Command, lab *host.Lab, args []string) error {
+			stopped, err := openCluster(lab, args[0])
 			if err != nil {
 				return err
 			}
 			return c.inject(cmd, lab, stopped.StopPlane(), last)
-		},
+		}),
 	}
 	forFlag(cmd, &last)
 	return cmd
@@ -89,12 +81,8 @@ a Deployment, makes another in its place. There is nothing to undo.
 POD is CLUSTER/NAMESPACE/POD, or CLUSTER/NAMESPACE/WORKLOAD for all pods of one.`,
 		Example: "  skerry fault evict demo c1/kube-system/coredns",
 		Args:    exactly(2),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			lab, err := host.Open(args[0])
-			if err != nil {
-				return err
-			}
-			of, pods, err := podsOf(cmd.Context(), lab, args[1])
+		RunE: inLab(func(cmd *cobra.Command, lab *host.Lab, args []string) error {
+			of, pods, err := podsOf(cmd.Context(), lab, args[0])
 			if err != nil {
 				return err
 			}
@@ -105,6 +93,6 @@ POD is CLUSTER/NAMESPACE/POD, or CLUSTER/NAMESPACE/WORKLOAD for all pods of one.
 				cmd.Printf("evicted %s\n", podName(of.Name, p))
 			}
 			return nil
-		},
+		}),
 	}
 }

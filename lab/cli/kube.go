@@ -2,11 +2,9 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"slices"
 	"text/tabwriter"
 	"time"
@@ -15,9 +13,9 @@ import (
 
 	"skerry.dev/skerry/internal/gobuild"
 	"skerry.dev/skerry/kube"
-	"skerry.dev/skerry/lab/cluster"
+	"skerry.dev/skerry/lab/cluster/preflight"
+	"skerry.dev/skerry/lab/cluster/spec"
 	"skerry.dev/skerry/lab/experiment"
-	"skerry.dev/skerry/lab/run"
 	"skerry.dev/skerry/lab/system"
 )
 
@@ -38,7 +36,8 @@ without a compiler or a network gets them as a bundle.`,
 func (c *commands) kubeList() *cobra.Command {
 	return &cobra.Command{
 		Use: "list", Short: "List the programs with their versions, and whether they are here",
-		Args: exactly(0),
+		Example: "  skerry kube list",
+		Args:    exactly(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			catalogue := kube.Catalogue()
 			b := gobuild.Builder{Catalogue: catalogue}
@@ -59,10 +58,14 @@ func (c *commands) kubeList() *cobra.Command {
 
 func (c *commands) kubeBuild() *cobra.Command {
 	return &cobra.Command{
-		Use: "build", Short: "Build those that are not here",
-		Args: exactly(0),
+		Use: "build", Short: "Build the programs that are not here",
+		Long: `Build makes the programs of clusters from their Go modules, with progress and the
+time left. It needs Go, a C compiler and libseccomp's headers, and a network where
+modules are not in Go's own cache; './setup kube' installs what Debian has of that.`,
+		Example: "  skerry kube build",
+		Args:    exactly(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			programs, err := c.kubePrograms(cmd.Context(), func(string) bool { return true })
+			programs, err := c.kubeBuilder().Paths(cmd.Context(), nil)
 			if err != nil {
 				return err
 			}
@@ -80,17 +83,22 @@ func (c *commands) kubeBundle() *cobra.Command {
 	}
 	cmd.AddCommand(&cobra.Command{
 		Use: "export FILE", Short: "Write the programs to a file, a tar archive compressed by zstd; build those that are not here",
-		Args: exactly(1),
+		Example: "  skerry kube bundle export programs.tar.zst",
+		Args:    exactly(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return writeWhole(args[0], func(w io.Writer) error { return c.kubeBuilder().Export(cmd.Context(), w) })
+			if err := checkPlace(args[0]); err != nil {
+				return err
+			}
+			return writeFile(args[0], func(w io.Writer) error { return c.kubeBuilder().Export(cmd.Context(), w) })
 		},
 	}, &cobra.Command{
 		Use: "import FILE", Short: "Take the programs from a file that export wrote: all of them or none",
-		Args: exactly(1),
+		Example: "  skerry kube bundle import programs.tar.zst",
+		Args:    exactly(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			f, err := os.Open(args[0])
 			if err != nil {
-				return usageError{error: err}
+				return usageError{err, "name a file that 'skerry kube bundle export' wrote"}
 			}
 			defer func() { _ = f.Close() }()
 			if err := c.kubeBuilder().Import(f); err != nil {
@@ -103,64 +111,29 @@ func (c *commands) kubeBundle() *cobra.Command {
 	return cmd
 }
 
-// writeWhole writes a file that is there as a whole or not at all.
-func writeWhole(path string, write func(io.Writer) error) (err error) {
-	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+"-*.part")
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, os.Remove(f.Name()))
-		}
-	}()
-	if err := errors.Join(write(f), f.Close()); err != nil {
-		return err
-	}
-	return os.Rename(f.Name(), path)
-}
-
 // kubernetes are the programs of the clusters of an experiment, if it has any. It
 // refuses what this machine cannot carry before it builds what is not here.
 func (c *commands) kubernetes(ctx context.Context, s source) (map[string]string, error) {
 	if s.Substrate != experiment.SubstrateKubernetes {
 		return nil, nil
 	}
-	choice := run.Choice(s.Experiment)
-	if err := cluster.Refuse(&s.Topology, choice, c.now()); err != nil {
+	clusters := s.Kubernetes.Spec()
+	if err := preflight.Refuse(&s.Topology, clusters, c.now()); err != nil {
 		return nil, err
 	}
-	extras := run.Extras(s.Experiment)
-	return c.kubePrograms(ctx, func(name string) bool { return choice.Needs(name) && extras.Wants(name) })
-}
-
-// kubePrograms are the paths of those programs of a cluster that are needed, by name;
-// what is not here is built.
-func (c *commands) kubePrograms(ctx context.Context, needed func(name string) bool) (map[string]string, error) {
-	b, paths := c.kubeBuilder(), map[string]string{}
-	for _, name := range kube.Catalogue().Names() {
-		if !needed(name) {
-			continue
-		}
-		path, err := b.Path(ctx, name)
-		if err != nil {
-			return nil, err
-		}
-		paths[name] = path
-	}
-	return paths, nil
+	return c.kubeBuilder().Paths(ctx, clusters.Needs)
 }
 
 // proxied refuses systems for which nobody takes requests: on Kubernetes a client calls
 // a NodePort.
 func (s source) proxied() error {
-	if s.Kubernetes == nil || s.Kubernetes.Proxy != experiment.ProxyNone {
+	if s.Kubernetes == nil || s.Kubernetes.Proxy != spec.ProxyNone {
 		return nil
 	}
 	for _, name := range s.Systems {
 		if !slices.ContainsFunc(s.stacks[name].Plugins, func(p *system.Plugin) bool { return p.Kind == system.KindBalancer }) {
 			return usageError{
-				fmt.Errorf("nobody takes requests for system %s: kubernetes.proxy is %s", name, experiment.ProxyNone),
+				fmt.Errorf("nobody takes requests for system %s: kubernetes.proxy is %s", name, spec.ProxyNone),
 				"leave proxy out, or put a system of the kind " + system.KindBalancer + " into the stack; 'skerry up' takes such clusters up to work in by hand",
 			}
 		}

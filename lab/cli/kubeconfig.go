@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"skerry.dev/skerry/internal/nearest"
+	"skerry.dev/skerry/internal/whole"
 	"skerry.dev/skerry/lab/cluster"
 	"skerry.dev/skerry/lab/host"
 )
@@ -23,18 +24,10 @@ lab: at a port of loopback, which leads to the API server by the lab's own netwo
 Without CLUSTER it is the first. What it prints has the key of the cluster's
 administrator: --out writes it to a file that is the user's alone.`,
 		Example: "  skerry kubeconfig demo c1 --out c1.yaml\n  kubectl --kubeconfig c1.yaml get pods -A",
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) < 1 || len(args) > 2 {
-				return wantsArgs(cmd, len(args))
-			}
-			return nil
-		},
-		RunE: func(cmd *cobra.Command, args []string) error {
-			lab, err := host.Open(args[0])
-			if err != nil {
-				return err
-			}
-			name := append(args, clusterNames(lab)[0])[1]
+		Args:    within(1, 2),
+		PreRunE: func(*cobra.Command, []string) error { return checkPlace(out) },
+		RunE: inLab(func(cmd *cobra.Command, lab *host.Lab, args []string) error {
+			name := append(args, clusterNames(lab)[0])[0]
 			text, err := os.ReadFile(cluster.Kubeconfig(lab, name))
 			if errors.Is(err, fs.ErrNotExist) {
 				return noCluster(lab, name)
@@ -43,11 +36,11 @@ administrator: --out writes it to a file that is the user's alone.`,
 				return err
 			}
 			if out != "" {
-				return writeWhole(out, func(w io.Writer) error { _, err := w.Write(text); return err })
+				return whole.Write(out, 0o600, func(w io.Writer) error { _, err := w.Write(text); return err })
 			}
 			_, err = cmd.OutOrStdout().Write(text)
 			return err
-		},
+		}),
 	}
 	cmd.Flags().StringVarP(&out, "out", "o", "", "file to write it to, in place of stdout")
 	return cmd

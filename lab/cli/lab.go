@@ -18,7 +18,6 @@ import (
 	"skerry.dev/skerry/lab/host"
 	"skerry.dev/skerry/lab/impair"
 	"skerry.dev/skerry/lab/impair/emulator"
-	"skerry.dev/skerry/lab/run"
 	"skerry.dev/skerry/lab/topology"
 )
 
@@ -26,7 +25,14 @@ func (c *commands) up() *cobra.Command {
 	var name, backend string
 	cmd := &cobra.Command{
 		Use: "up FILE", Short: "Take the topology of an experiment file up as a lab to work in by hand",
-		Args: exactly(1),
+		Long: `Up makes the nodes of the file's topology and, with substrate: kubernetes, its
+clusters. That is all: links do nothing until 'skerry link set' says what, and nothing
+of the file is served or measured, which 'skerry run' does. The lab stays until
+'skerry down' removes it, also after you log out.
+
+Programs of Kubernetes that are not here are built first: once, some ten minutes.`,
+		Example: "  skerry up experiments/quickstart.yaml\n  skerry up experiments/kubernetes.yaml --name demo",
+		Args:    exactly(1),
 	}
 	dir := systemsFlag(cmd)
 	cmd.Flags().StringVar(&name, "name", "", "name of the lab (default: the experiment's)")
@@ -64,7 +70,7 @@ func (c *commands) up() *cobra.Command {
 		}
 		if programs != nil {
 			_, err = cluster.Up(cmd.Context(), lab, cluster.Options{
-				Programs: programs, Agent: path, Choice: run.Choice(s.Experiment), Extras: run.Extras(s.Experiment), Now: began,
+				Programs: programs, Agent: path, Spec: s.Kubernetes.Spec(), Now: began,
 				Logs: filepath.Join(os.TempDir(), "skerry-"+lab.Name+"-logs"),
 			})
 		}
@@ -116,7 +122,8 @@ func (c *commands) ps() *cobra.Command {
 as their API server knows, and of each pod the CPU time that it has used since it began
 and the memory that it holds now, as the kernel accounts them. A process or container
 has the name by which 'skerry fault' takes it.`,
-		Args: exactly(0),
+		Example: "  skerry ps\n  skerry ps --json",
+		Args:    exactly(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			rows, err := listLabs(cmd)
 			if err != nil {
@@ -201,8 +208,9 @@ func printLabs(cmd *cobra.Command, rows []labRow) error {
 func (c *commands) exec() *cobra.Command {
 	return &cobra.Command{
 		Use: "exec LAB NODE|POD -- COMMAND [ARG...]", Short: "Run a command in a node, or in the network of a pod",
-		Long: `Exec runs a program of this machine in a node: with its networks, its host name and
-its own /run, /var/lib and /var/log. NODE is CLUSTER/NODE, or a host name.
+		Long: `Exec runs a program of this machine in a node: with its networks and its host name;
+in one of a Kubernetes cluster also with the node's own /run, /var/lib and /var/log.
+NODE is CLUSTER/NODE, or a host name.
 
 POD is CLUSTER/NAMESPACE/POD, or a workload with one pod in the place of POD. The
 program is the machine's all the same, in the pod's network, with its host name and
@@ -224,7 +232,10 @@ in an image.`,
 func (c *commands) shell() *cobra.Command {
 	return &cobra.Command{
 		Use: "shell LAB NODE|POD", Short: "Open a shell in a node, or in the network of a pod",
-		Args: exactly(2),
+		Long: `Shell is 'skerry exec' of the shell that $SHELL names, or of /bin/sh: it leaves the
+node when you do.`,
+		Example: "  skerry shell quickstart c2/worker",
+		Args:    exactly(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			shell := os.Getenv("SHELL")
 			if shell == "" {
@@ -232,6 +243,18 @@ func (c *commands) shell() *cobra.Command {
 			}
 			return c.inNode(cmd, args[0], args[1], []string{shell})
 		},
+	}
+}
+
+// inLab is a verb that does something in the lab that its first argument names, which
+// is up.
+func inLab(do func(cmd *cobra.Command, lab *host.Lab, args []string) error) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		lab, err := host.Open(args[0])
+		if err != nil {
+			return err
+		}
+		return do(cmd, lab, args[1:])
 	}
 }
 
@@ -294,7 +317,11 @@ func nodeOf(lab *host.Lab, name string) (topology.Ref, error) {
 func (c *commands) down() *cobra.Command {
 	var all bool
 	cmd := &cobra.Command{
-		Use: "down LAB", Short: "Remove a lab and all that runs in it",
+		Use: "down LAB | --all", Short: "Remove a lab and all that runs in it",
+		Long: `Down ends every process of a lab, and with them its nodes, clusters and links. What
+nodes of Kubernetes clusters keep of their own, such as images and volumes, goes, too.
+A lab of which parts have ended is taken down like any other.`,
+		Example: "  skerry down quickstart\n  skerry down --all",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if all != (len(args) == 0) || len(args) > 1 {
 				return usageError{errors.New("skerry down takes one lab or --all"), "'skerry ps' lists the labs"}

@@ -109,19 +109,16 @@ ends them.`,
 			}
 			return wantsArgs(cmd, len(args))
 		},
-		RunE: func(cmd *cobra.Command, args []string) error {
-			lab, err := host.Open(args[0])
+		RunE: inLab(func(cmd *cobra.Command, lab *host.Lab, args []string) error {
+			if len(args) == 0 {
+				return editLinks(cmd, lab, lab.Links, nil)
+			}
+			away, err := between(lab, args[0], args[1], oneWay)
 			if err != nil {
 				return err
 			}
-			away := lab.Links
-			if len(args) > 1 {
-				if away, err = between(lab, args[1], args[2], oneWay); err != nil {
-					return err
-				}
-			}
 			return editLinks(cmd, lab, away, nil)
-		},
+		}),
 	}
 	oneWayFlag(cmd, &oneWay)
 	return cmd
@@ -147,11 +144,7 @@ later than they should, were missed by an emulator that fell behind, arrived twi
 had a bit flipped, and overtook others.`,
 		Example: "  skerry link list quickstart",
 		Args:    exactly(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			lab, err := host.Open(args[0])
-			if err != nil {
-				return err
-			}
+		RunE: inLab(func(cmd *cobra.Command, lab *host.Lab, args []string) error {
 			status, err := lab.LinkStatus(cmd.Context())
 			if err != nil {
 				return err
@@ -164,7 +157,7 @@ had a bit flipped, and overtook others.`,
 				return printJSON(cmd, rows)
 			}
 			return printLinks(cmd, lab.Name, rows)
-		},
+		}),
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print as JSON")
 	return cmd

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"skerry.dev/skerry/lab/cluster"
+	"skerry.dev/skerry/lab/cluster/image"
 	"skerry.dev/skerry/lab/host"
 )
 
@@ -23,23 +24,14 @@ and for a tag latest the policy is Always unless the pod says otherwise.
 Nodes keep images in memory, as it came and once more unpacked: one that has no room is
 refused. They stay through a reboot, until the lab goes down.`,
 		Example: "  docker save web:1 -o web.tar\n  skerry load-image demo web.tar\n  skerry load-image demo web.tar c1",
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) < 2 || len(args) > 3 {
-				return wantsArgs(cmd, len(args))
-			}
-			return nil
-		},
-		RunE: func(cmd *cobra.Command, args []string) error {
-			lab, err := host.Open(args[0])
+		Args:    within(2, 3),
+		RunE: inLab(func(cmd *cobra.Command, lab *host.Lab, args []string) error {
+			clusters, err := clustersOf(lab, args[1:])
 			if err != nil {
 				return err
 			}
-			clusters, err := clustersOf(lab, args[2:])
-			if err != nil {
-				return err
-			}
-			names, err := cluster.Load(cmd.Context(), clusters, args[1])
-			if errors.Is(err, fs.ErrNotExist) || errors.Is(err, cluster.ErrNotImages) {
+			names, err := cluster.Load(cmd.Context(), clusters, args[0])
+			if errors.Is(err, fs.ErrNotExist) || errors.Is(err, image.ErrFormat) {
 				return usageError{err, "name a tar file: 'docker save IMAGE -o FILE' writes one"}
 			}
 			if err != nil {
@@ -47,11 +39,11 @@ refused. They stay through a reboot, until the lab goes down.`,
 			}
 			what := strings.Join(names, ", ")
 			if what == "" {
-				what = "the images of " + args[1]
+				what = "the images of " + args[0]
 			}
 			cmd.Printf("loaded %s into %s of lab %s\n", what, count(len(clusters), "cluster"), lab.Name)
 			return nil
-		},
+		}),
 	}
 }
 

@@ -37,24 +37,20 @@ What systems and workloads on hosts say is in the run directory.`,
 			}
 			return nil
 		},
-		RunE: func(cmd *cobra.Command, args []string) error {
-			lab, err := host.Open(args[0])
-			if err != nil {
-				return err
-			}
+		RunE: inLab(func(cmd *cobra.Command, lab *host.Lab, args []string) error {
 			logs, err := cluster.Logs(lab)
 			if err != nil {
 				return err
 			}
-			if len(args) == 1 {
+			if len(args) == 0 {
 				return printLogs(cmd, logs, asJSON)
 			}
-			log, err := logOf(lab, logs, args[1])
+			log, err := logOf(lab, logs, args[0])
 			if err != nil {
 				return err
 			}
 			return log.Copy(cmd.Context(), cmd.OutOrStdout(), follow)
-		},
+		}),
 	}
 	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "go on with what is said from now on, until Ctrl-C")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print the list as JSON")

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
 
+	"skerry.dev/skerry/internal/whole"
 	"skerry.dev/skerry/lab/claim"
 	"skerry.dev/skerry/lab/report"
 	"skerry.dev/skerry/lab/run"
@@ -157,20 +158,7 @@ func checkPlace(path string) error {
 	return nil
 }
 
-// writeFile writes a file beside its place and renames it.
-func writeFile(path string, write func(io.Writer) error) (err error) {
-	f, err := os.CreateTemp(filepath.Dir(path), ".skerry-*")
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if err != nil {
-			_ = os.Remove(f.Name()) // the error that matters is err
-		}
-	}()
-	err = write(f)
-	if err = errors.Join(err, f.Chmod(0o644), f.Close()); err != nil {
-		return err
-	}
-	return os.Rename(f.Name(), path)
+// writeFile writes a file that the user has named, whole or not at all.
+func writeFile(path string, write func(io.Writer) error) error {
+	return whole.Write(path, 0o644, write)
 }

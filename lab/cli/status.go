@@ -28,12 +28,7 @@ under runs/ that was last started, resumed or completed.
 State: running, complete, or stopped (interrupted, killed or failed; 'skerry run
 --resume DIR' goes on). Requests and errors are those of complete repetitions.`,
 		Example: "  skerry status\n  skerry status runs/quickstart-20260314-092653 --json",
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 1 {
-				return wantsArgs(cmd, len(args))
-			}
-			return nil
-		},
+		Args:    within(0, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			dir, err := newestRun("runs")
 			if len(args) == 1 {

@@ -80,7 +80,7 @@ func (c *Cluster) await(ctx context.Context, what string, look func(context.Cont
 func (c *Cluster) registerNodes(ctx context.Context) error {
 	for _, m := range c.members {
 		_, err := c.client.CoreV1().Nodes().Create(ctx, &core.Node{
-			ObjectMeta: meta.ObjectMeta{Name: m.Host(), Annotations: c.options.annotations(m)},
+			ObjectMeta: meta.ObjectMeta{Name: m.Host(), Annotations: annotations(c.options.Spec, m)},
 			Spec:       core.NodeSpec{PodCIDR: m.pods.String(), PodCIDRs: []string{m.pods.String()}},
 		}, meta.CreateOptions{})
 		if err != nil && !kerrors.IsAlreadyExists(err) {
@@ -93,8 +93,8 @@ func (c *Cluster) registerNodes(ctx context.Context) error {
 var errNotReady = errors.New("it is not ready")
 
 // Ready says whether a node is, as the API server knows it: nil, or why not.
-func (c *Cluster) Ready(ctx context.Context, node topology.Ref) error {
-	m, err := c.memberAt(node)
+func (c *Cluster) Ready(ctx context.Context, ref topology.Ref) error {
+	m, err := c.memberAt(ref)
 	if err != nil {
 		return err
 	}

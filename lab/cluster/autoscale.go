@@ -14,6 +14,8 @@ import (
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
+
+	"skerry.dev/skerry/lab/cluster/node"
 )
 
 // Autoscale has as many pods serve a workload as their use of CPU time asks for, by a
@@ -180,7 +182,7 @@ func (c *Cluster) sendAsLab(p core.Pod) (done bool, err error) {
 		return false, nil
 	}
 	if err == nil {
-		err = congest(pids[0], c.lab.Topology.CongestionControl())
+		err = node.Congest(pids[0], c.lab.Topology.CongestionControl())
 	}
 	if errors.Is(err, fs.ErrNotExist) { // it has ended meanwhile
 		return false, nil

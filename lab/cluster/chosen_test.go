@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"skerry.dev/skerry/lab/cluster"
+	"skerry.dev/skerry/lab/cluster/preflight"
+	"skerry.dev/skerry/lab/cluster/spec"
 	"skerry.dev/skerry/lab/host"
 	"skerry.dev/skerry/lab/topology"
 )
@@ -19,12 +21,12 @@ import (
 // where the answer would go past the Service's address if its bridge were not filtered.
 func TestChosenClusters(t *testing.T) {
 	paths, before := built(t), machine(t)
-	choice := cluster.Choice{CNI: cluster.CNIBridge, Pods: netip.MustParsePrefix("10.244.0.0/16"), Services: netip.MustParsePrefix("10.96.0.0/16")}
+	s := spec.Spec{CNI: spec.CNIBridge, Pods: netip.MustParsePrefix("10.244.0.0/16"), Services: netip.MustParsePrefix("10.96.0.0/16")}
 	if _, err := exec.LookPath("iptables"); err == nil {
-		choice.Proxy = cluster.ProxyIPTables
+		s.Proxy = spec.ProxyIPTables
 	}
 	topo := topology.Topology{Clusters: []topology.Cluster{{Name: "c1", Nodes: []string{"n"}}, {Name: "c2", Nodes: []string{"n"}}}}
-	if err := cluster.Refuse(&topo, choice, time.Now()); err != nil {
+	if err := preflight.Refuse(&topo, s, time.Now()); err != nil {
 		t.Skip(err)
 	}
 	lab, err := host.Up(t.Context(), topo, host.Options{Name: "cluster-chosen", Agent: agent, Backend: "auto", Bound: true})
@@ -39,7 +41,7 @@ func TestChosenClusters(t *testing.T) {
 			t.Errorf("the machine has %v, and had %v", after, before)
 		}
 	}()
-	clusters, err := cluster.Up(t.Context(), lab, cluster.Options{Programs: paths, Agent: agent, Choice: choice, Now: time.Now()})
+	clusters, err := cluster.Up(t.Context(), lab, cluster.Options{Programs: paths, Agent: agent, Spec: s, Now: time.Now()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,8 +60,8 @@ func TestChosenClusters(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if !choice.Services.Contains(netip.MustParseAddr(service)) {
-			t.Errorf("%s: the Service has %s, not of %s", c.Name, service, choice.Services)
+		if !s.Services.Contains(netip.MustParseAddr(service)) {
+			t.Errorf("%s: the Service has %s, not of %s", c.Name, service, s.Services)
 		}
 		pod, from := podOf(t, c, w.Name), podOf(t, c, asker.Name)
 		addresses[pod.IP] = true

@@ -4,7 +4,8 @@
 // call the API server, and pods one another, over the data network, whose links a
 // lab impairs; the lab itself calls it from within its node. All processes are in the lab's
 // control groups and all files in its folder, so that the lab's end is theirs.
-// Refuse says beforehand what speaks against them on this machine. Start at Up.
+// lab/cluster/spec says what can be chosen of them, lab/cluster/preflight beforehand what
+// speaks against them on this machine. Start at Up.
 package cluster
 
 import (
@@ -25,6 +26,10 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
+	"skerry.dev/skerry/lab/cluster/image"
+	"skerry.dev/skerry/lab/cluster/node"
+	"skerry.dev/skerry/lab/cluster/pki"
+	"skerry.dev/skerry/lab/cluster/spec"
 	"skerry.dev/skerry/lab/host"
 )
 
@@ -38,10 +43,8 @@ type Options struct {
 	// Keep are further folders that nodes need as they are on the machine: they have
 	// a /var/lib, /var/log and /run of their own.
 	Keep []string
-	// Choice of what clusters have that can be chosen, and Extras beside what every
-	// one has.
-	Choice
-	Extras
+	// Spec is what is chosen of them.
+	spec.Spec
 	Now time.Time
 	// Logs begins the path of a new folder, which is made where clusters do not start
 	// and keeps what their programs said; empty, that is lost with the lab.
@@ -100,14 +103,11 @@ func Up(ctx context.Context, lab *host.Lab, o Options) ([]*Cluster, error) {
 func startAll(ctx context.Context, lab *host.Lab, o Options) ([]*Cluster, error) {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
-	if err := o.check(&lab.Topology); err != nil {
-		return nil, err
-	}
 	var err error
-	if o.Choice, err = o.complete(); err != nil {
+	if o.Spec, err = o.Complete(&lab.Topology); err != nil {
 		return nil, err
 	}
-	err = errors.Join(writeImages(filepath.Join(lab.Dir(), nodeArchive), nodeImages(o)), writeImages(filepath.Join(lab.Dir(), headArchive), headImages(o)))
+	err = errors.Join(image.Write(filepath.Join(lab.Dir(), nodeArchive), nodeImages(o)), image.Write(filepath.Join(lab.Dir(), headArchive), headImages(o)))
 	if err != nil {
 		return nil, err
 	}
@@ -133,11 +133,12 @@ func startAll(ctx context.Context, lab *host.Lab, o Options) ([]*Cluster, error)
 
 // newCluster is cluster i of a lab, from 0, of which nothing is started.
 func newCluster(lab *host.Lab, i int, o Options) *Cluster {
-	name, all := lab.Topology.Clusters[i].Name, o.members(&lab.Topology, i)
+	name, network := lab.Topology.Clusters[i].Name, o.Network(i)
+	all := membersOf(&lab.Topology, i, network)
 	return &Cluster{
 		Name: name, lab: lab, options: o, members: all,
 		images: filepath.Join(lab.Dir(), nodeArchive), more: filepath.Join(lab.Dir(), headArchive),
-		plane: plane{dir: dirOf(lab, name), address: all[0].Data.Addr().String(), network: o.networkOf(i)},
+		plane: plane{dir: dirOf(lab, name), address: all[0].Data.Addr().String(), Network: network},
 	}
 }
 
@@ -180,7 +181,7 @@ func (c *Cluster) start(ctx context.Context) error {
 
 // startPlane starts the control plane; what calls the API server once that is
 // ready, or it would wait for its own patience afterwards.
-func (c *Cluster) startPlane(ctx context.Context, a authority) error {
+func (c *Cluster) startPlane(ctx context.Context, a pki.Authority) error {
 	head := c.members[0]
 	if err := c.startProgram(head, "etcd", append([]string{c.options.Programs["etcd"]}, c.plane.etcd()...)); err != nil {
 		return err
@@ -205,7 +206,7 @@ func (c *Cluster) startPlane(ctx context.Context, a authority) error {
 
 // startForward has the machine itself reach the API server, and writes the kubeconfig
 // that says where.
-func (c *Cluster) startForward(a authority) error {
+func (c *Cluster) startForward(a pki.Authority) error {
 	address, err := c.forward("forward", apiPort)
 	if err != nil {
 		return fmt.Errorf("reach the API server: %w", err)
@@ -233,12 +234,11 @@ func (c *Cluster) forward(name string, port uint16) (address string, err error) 
 // startRuntime prepares a node and starts its containerd, with the lab's images.
 func (c *Cluster) startRuntime(ctx context.Context, m member) error {
 	dir := c.dirOf(m)
-	others := slices.DeleteFunc(slices.Clone(c.members), func(o member) bool { return o.Node == m.Node || c.options.tunnels() })
-	err := c.lab.Within(m.Ref(), func() error {
-		return errors.Join(m.prepare(dir, c.kept(), others, c.lab.Topology.CongestionControl()), c.options.filterBridged())
-	})
-	if err != nil {
-		return err
+	plan := node.Plan{
+		Dir: dir, Kept: c.kept(), Routes: c.routes(m), Congestion: c.lab.Topology.CongestionControl(), Bridged: c.options.Bridged(),
+	}
+	if err := c.lab.Within(m.Ref(), func() error { return node.Prepare(plan) }); err != nil {
+		return fmt.Errorf("prepare node %s: %w", m, err)
 	}
 	if err := c.nft(ctx, m, "-f", c.masquerade(m)); err != nil {
 		return err
@@ -250,6 +250,16 @@ func (c *Cluster) startRuntime(ctx context.Context, m member) error {
 		return err
 	}
 	return c.importImages(ctx, m, c.more)
+}
+
+// routes of a node to the pods of the others, but for those that tunnels make.
+func (c *Cluster) routes(m member) (routes []node.Route) {
+	for _, other := range c.members {
+		if other.Node != m.Node && !c.options.Tunnels() {
+			routes = append(routes, node.Route{Pods: other.pods, Via: other.Data.Addr()})
+		}
+	}
+	return routes
 }
 
 // masquerade is the file of the rules by which pods call what is outside.
@@ -284,8 +294,8 @@ func (c *Cluster) dirOf(m member) string { return filepath.Join(c.plane.dir, m.N
 // settings are those that the nodes have in common.
 func (c *Cluster) settings() settings {
 	return settings{
-		Head: c.members[0].Host(), ClusterDir: c.plane.dir, Pods: c.plane.pods.String(), DNS: c.plane.dns().String(),
-		Choice: c.options.Choice, CoreDNSEnv: c.apiEnv(), Sysctls: host.TransportSysctls(), Runc: c.options.Programs["runc"], Pause: pauseImage, CoreDNS: coreDNSImage,
+		Head: c.members[0].Host(), ClusterDir: c.plane.dir, Pods: c.plane.Pods.String(), DNS: c.plane.DNS().String(),
+		Spec: c.options.Spec, CoreDNSEnv: c.apiEnv(), Sysctls: host.TransportSysctls(), Runc: c.options.Programs["runc"], Pause: pauseImage, CoreDNS: coreDNSImage,
 	}
 }
 
@@ -299,7 +309,7 @@ func (c *Cluster) startDNS(ctx context.Context) error {
 }
 
 // writeFiles writes the configuration and the credentials of a node.
-func (c *Cluster) writeFiles(a authority, m member) error {
+func (c *Cluster) writeFiles(a pki.Authority, m member) error {
 	group, err := c.lab.Delegate(m.podGroup())
 	if err != nil {
 		return err
@@ -309,7 +319,7 @@ func (c *Cluster) writeFiles(a authority, m member) error {
 	}
 	s := c.settings()
 	s.Name, s.Dir, s.PodGroup, s.NodePods = m.Host(), c.dirOf(m), group, m.pods.String()
-	for _, plugin := range c.options.plugins() {
+	for _, plugin := range c.options.Plugins() {
 		s.PluginDirs = append(s.PluginDirs, filepath.Dir(c.options.Programs[plugin]))
 	}
 	if err := os.MkdirAll(filepath.Join(s.Dir, "cni"), 0o755); err != nil {

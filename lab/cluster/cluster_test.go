@@ -35,13 +35,13 @@ func built(t *testing.T) map[string]string {
 	if os.Geteuid() != 0 {
 		t.Skip("needs root: a lab is made")
 	}
-	b, paths := gobuild.Builder{Catalogue: kube.Catalogue()}, map[string]string{}
-	for _, name := range kube.Catalogue().Names() {
-		path, here := b.Find(t.Context(), name)
-		if !here {
-			t.Skipf("%s is not built: 'skerry kube build' does", name)
-		}
-		paths[name] = path
+	b := gobuild.Builder{Catalogue: kube.Catalogue()}
+	if lacking := b.Lacking(t.Context()); len(lacking) > 0 {
+		t.Skipf("%v are not built: 'skerry kube build' does", lacking)
+	}
+	paths, err := b.Paths(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
 	}
 	return paths
 }

@@ -3,6 +3,8 @@ package cluster
 import (
 	"fmt"
 	"path/filepath"
+
+	"skerry.dev/skerry/lab/cluster/spec"
 )
 
 // Ports of a cluster's control plane, all at its first node.
@@ -17,7 +19,7 @@ type plane struct {
 	dir string
 	// address is that of its node on the data network, which the nodes call.
 	address string
-	network
+	spec.Network
 }
 
 func (p plane) file(name string) string { return filepath.Join(p.dir, name) }
@@ -54,7 +56,7 @@ func (p plane) apiServer() []string {
 		"--service-account-issuer=https://kubernetes.default.svc.cluster.local",
 		"--service-account-key-file=" + p.file("service-accounts.crt"),
 		"--service-account-signing-key-file=" + p.file("service-accounts.key"),
-		"--service-cluster-ip-range=" + p.services.String(),
+		"--service-cluster-ip-range=" + p.Services.String(),
 	}
 }
 

@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"text/template"
+
+	"skerry.dev/skerry/lab/cluster/spec"
 )
 
 // files are the configurations of a node's programs, and manifests what a cluster
@@ -24,8 +26,8 @@ type settings struct {
 	// Pods of the cluster, NodePods of the node, as CIDRs; DNS is the address of the
 	// cluster's.
 	Pods, NodePods, DNS string
-	// Choice of the CNI and the proxy.
-	Choice
+	// Spec with the CNI and the proxy.
+	spec.Spec
 	// CoreDNSEnv is environment that CoreDNS has of ours.
 	CoreDNSEnv map[string]string
 	// Sysctls of pods, by their paths below /proc/sys.

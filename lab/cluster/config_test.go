@@ -10,6 +10,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"skerry.dev/skerry/lab/cluster/spec"
 	"skerry.dev/skerry/lab/topology"
 )
 
@@ -57,20 +58,20 @@ func TestAddresses(t *testing.T) {
 	}}
 	var ranges []netip.Prefix
 	for i := range topo.Clusters {
-		n := Choice{}.networkOf(i)
-		ranges = append(ranges, n.pods, n.services)
-		all := Choice{}.members(&topo, i)
+		n := spec.Spec{}.Network(i)
+		ranges = append(ranges, n.Pods, n.Services)
+		all := membersOf(&topo, i, n)
 		if len(all) != len(topo.Clusters[i].Nodes) {
 			t.Fatalf("cluster %d has the members %v", i, all)
 		}
 		ranges = append(ranges, all[0].Data.Masked())
 		for j, m := range all {
-			if !n.pods.Overlaps(m.pods) || j > 0 && m.pods.Overlaps(all[j-1].pods) {
+			if !n.Pods.Overlaps(m.pods) || j > 0 && m.pods.Overlaps(all[j-1].pods) {
 				t.Errorf("node %s has pods in %s", m, m.pods)
 			}
 		}
-		if !n.services.Contains(n.api()) || !n.services.Contains(n.dns()) || n.api() == n.dns() {
-			t.Errorf("services at %s and %s of %s", n.api(), n.dns(), n.services)
+		if !n.Services.Contains(n.API()) || !n.Services.Contains(n.DNS()) || n.API() == n.DNS() {
+			t.Errorf("services at %s and %s of %s", n.API(), n.DNS(), n.Services)
 		}
 	}
 	for i, one := range ranges {
@@ -80,13 +81,13 @@ func TestAddresses(t *testing.T) {
 			}
 		}
 	}
-	if got := (Choice{}).members(&topo, 1)[2].pods.String(); got != "10.102.3.0/24" {
+	if got := membersOf(&topo, 1, spec.Spec{}.Network(1))[2].pods.String(); got != "10.102.3.0/24" {
 		t.Errorf("the third node of c2 has %s", got)
 	}
 }
 
 func TestCommandLines(t *testing.T) {
-	p := plane{dir: "/lab/c1", address: "10.1.0.1", network: Choice{}.networkOf(0)}
+	p := plane{dir: "/lab/c1", address: "10.1.0.1", Network: spec.Spec{}.Network(0)}
 	for _, c := range []struct {
 		args []string
 		want string

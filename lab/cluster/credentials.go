@@ -10,6 +10,8 @@ import (
 
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/client-go/tools/clientcmd/api"
+
+	"skerry.dev/skerry/lab/cluster/pki"
 )
 
 // client is who calls the API server, by the names that RBAC binds its rights to.
@@ -27,16 +29,16 @@ var clients = []client{
 
 // writeCredentials makes the authority of a cluster, and writes what its control
 // plane identifies itself by.
-func (c *Cluster) writeCredentials(now time.Time) (authority, error) {
-	a, err := newAuthority(c.Name, now)
+func (c *Cluster) writeCredentials(now time.Time) (pki.Authority, error) {
+	a, err := pki.New(c.Name, now)
 	if err != nil {
-		return authority{}, err
+		return pki.Authority{}, err
 	}
 	if err := os.MkdirAll(c.plane.dir, 0o700); err != nil {
-		return authority{}, err
+		return pki.Authority{}, err
 	}
-	if err := os.WriteFile(c.plane.file("ca.crt"), a.pem, 0o644); err != nil {
-		return authority{}, err
+	if err := os.WriteFile(c.plane.file("ca.crt"), a.PEM, 0o644); err != nil {
+		return pki.Authority{}, err
 	}
 	head := c.members[0]
 	identities := []struct {
@@ -45,7 +47,7 @@ func (c *Cluster) writeCredentials(now time.Time) (authority, error) {
 		hosts   []string
 	}{
 		{"apiserver", pkix.Name{CommonName: "kube-apiserver"}, []string{
-			head.Data.Addr().String(), head.Mgmt.Addr().String(), "127.0.0.1", c.plane.api().String(), head.Host(), "localhost",
+			head.Data.Addr().String(), head.Mgmt.Addr().String(), "127.0.0.1", c.plane.API().String(), head.Host(), "localhost",
 			"kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local",
 		}},
 		{"apiserver-client", pkix.Name{CommonName: "kube-apiserver-kubelet-client", Organization: []string{"system:masters"}}, nil},
@@ -53,28 +55,28 @@ func (c *Cluster) writeCredentials(now time.Time) (authority, error) {
 		{"service-accounts", pkix.Name{CommonName: "service-accounts"}, nil},
 	}
 	for _, i := range identities {
-		made, err := a.issue(i.subject, i.hosts...)
+		made, err := a.Issue(i.subject, i.hosts...)
 		if err == nil {
-			err = made.write(c.plane.file(i.file))
+			err = made.Write(c.plane.file(i.file))
 		}
 		if err != nil {
-			return authority{}, err
+			return pki.Authority{}, err
 		}
 	}
 	for _, client := range clients {
 		if err := c.writeKubeconfig(a, client.subject, c.plane.file(client.file+".kubeconfig"), apiAt("127.0.0.1")); err != nil {
-			return authority{}, err
+			return pki.Authority{}, err
 		}
 	}
 	return a, nil
 }
 
 // writeNode writes what a node's programs identify themselves by.
-func (c *Cluster) writeNode(a authority, m member, dir string) error {
+func (c *Cluster) writeNode(a pki.Authority, m member, dir string) error {
 	name := pkix.Name{CommonName: "system:node:" + m.Host(), Organization: []string{"system:nodes"}}
-	serving, err := a.issue(name, m.Host(), m.Data.Addr().String(), m.Mgmt.Addr().String())
+	serving, err := a.Issue(name, m.Host(), m.Data.Addr().String(), m.Mgmt.Addr().String())
 	if err == nil {
-		err = serving.write(filepath.Join(dir, "kubelet"))
+		err = serving.Write(filepath.Join(dir, "kubelet"))
 	}
 	if err != nil {
 		return err
@@ -85,26 +87,22 @@ func (c *Cluster) writeNode(a authority, m member, dir string) error {
 	return c.writeKubeconfig(a, pkix.Name{CommonName: "system:kube-proxy"}, filepath.Join(dir, "kube-proxy.kubeconfig"), apiAt(c.plane.address))
 }
 
-// write writes FILE.crt and FILE.key.
-func (i identity) write(file string) error {
-	if err := os.WriteFile(file+".crt", i.certificate, 0o644); err != nil {
-		return err
-	}
-	return os.WriteFile(file+".key", i.key, 0o600)
-}
+// AdminKubeconfig is the path of the file by which a program in the first node
+// calls the API server, past every link.
+func (c *Cluster) AdminKubeconfig() string { return c.plane.file(clients[0].file + ".kubeconfig") }
 
 // apiAt is where the API server takes calls, at a host.
 func apiAt(host string) string { return net.JoinHostPort(host, strconv.Itoa(apiPort)) }
 
 // writeKubeconfig writes how a client calls the API server at HOST:PORT.
-func (c *Cluster) writeKubeconfig(a authority, subject pkix.Name, file, address string) error {
-	made, err := a.issue(subject)
+func (c *Cluster) writeKubeconfig(a pki.Authority, subject pkix.Name, file, address string) error {
+	made, err := a.Issue(subject)
 	if err != nil {
 		return err
 	}
 	config := api.NewConfig()
-	config.Clusters[c.Name] = &api.Cluster{Server: "https://" + address, CertificateAuthorityData: a.pem}
-	config.AuthInfos[subject.CommonName] = &api.AuthInfo{ClientCertificateData: made.certificate, ClientKeyData: made.key}
+	config.Clusters[c.Name] = &api.Cluster{Server: "https://" + address, CertificateAuthorityData: a.PEM}
+	config.AuthInfos[subject.CommonName] = &api.AuthInfo{ClientCertificateData: made.Certificate, ClientKeyData: made.Key}
 	config.Contexts[c.Name] = &api.Context{Cluster: c.Name, AuthInfo: subject.CommonName}
 	config.CurrentContext = c.Name
 	return clientcmd.WriteToFile(*config, file)

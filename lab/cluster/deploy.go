@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"skerry.dev/skerry/internal/cgroup"
+	"skerry.dev/skerry/lab/cluster/node"
 	"skerry.dev/skerry/lab/topology"
 )
 
@@ -66,8 +67,8 @@ func (c *Cluster) Deploy(ctx context.Context, w Workload) error {
 	ctx, cancel := context.WithTimeout(ctx, deployTimeout)
 	defer cancel()
 	var hosts []string
-	for _, node := range w.Nodes {
-		m, err := c.memberAt(node)
+	for _, ref := range w.Nodes {
+		m, err := c.memberAt(ref)
 		if err != nil {
 			return err
 		}
@@ -95,7 +96,7 @@ func (c *Cluster) Deploy(ctx context.Context, w Workload) error {
 	}
 	pods, err := c.Pods(ctx, w.Name)
 	for _, p := range pods {
-		err = errors.Join(err, congest(p.Pid, c.lab.Topology.CongestionControl()))
+		err = errors.Join(err, node.Congest(p.Pid, c.lab.Topology.CongestionControl()))
 	}
 	if err != nil {
 		return err
@@ -244,6 +245,15 @@ func groupOf(p core.Pod) string {
 	return path.Join("kubepods", class, "pod"+string(p.UID))
 }
 
+// ServiceIP is the address by which pods call a workload, whatever its pods' are.
+func (c *Cluster) ServiceIP(ctx context.Context, name string) (string, error) {
+	service, err := c.client.CoreV1().Services(namespace).Get(ctx, name, meta.GetOptions{})
+	if err != nil {
+		return "", fmt.Errorf("address of Service %s: %w", name, err)
+	}
+	return service.Spec.ClusterIP, nil
+}
+
 // Remove takes a workload away and returns when it and its pods are gone.
 func (c *Cluster) Remove(ctx context.Context, name string) error {
 	policy := meta.DeletePropagationForeground
@@ -283,11 +293,11 @@ func gone(err error) error {
 	return err
 }
 
-func (c *Cluster) memberAt(node topology.Ref) (member, error) {
+func (c *Cluster) memberAt(ref topology.Ref) (member, error) {
 	for _, m := range c.members {
-		if m.Ref() == node {
+		if m.Ref() == ref {
 			return m, nil
 		}
 	}
-	return member{}, fmt.Errorf("cluster %s has no node %q", c.Name, node)
+	return member{}, fmt.Errorf("cluster %s has no node %q", c.Name, ref)
 }

@@ -7,15 +7,13 @@ import (
 	"net"
 	"os"
 	"slices"
-	"strings"
 	"time"
 
-	"github.com/vishvananda/netlink"
-	"golang.org/x/sys/unix"
 	policy "k8s.io/api/policy/v1"
 	kerrors "k8s.io/apimachinery/pkg/api/errors"
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"skerry.dev/skerry/lab/cluster/node"
 	"skerry.dev/skerry/lab/host"
 	"skerry.dev/skerry/lab/topology"
 )
@@ -45,12 +43,12 @@ func (c *Cluster) StopPlane() host.Fault {
 
 // Reboot has a node of a Kubernetes cluster lose its power and boot at once. Its disk
 // stays, with the images; its pods come back as its kubelet starts them.
-func Reboot(ctx context.Context, lab *host.Lab, node topology.Ref) error {
-	name, _ := node.Split()
+func Reboot(ctx context.Context, lab *host.Lab, ref topology.Ref) error {
+	name, _ := ref.Split()
 	if _, err := Open(lab, name); err != nil {
 		return err
 	}
-	f, err := lab.Inject(ctx, host.Fault{Kind: host.Kill, Node: node})
+	f, err := lab.Inject(ctx, host.Fault{Kind: host.Kill, Node: ref})
 	if err != nil {
 		return err
 	}
@@ -179,72 +177,13 @@ func (c *Cluster) wipe(ctx context.Context, m member) error {
 	if err := c.lab.Vacate(m.podGroup()); err != nil {
 		return err
 	}
-	err := c.lab.Within(m.Ref(), func() error {
-		if err := unmountBelow("/var/lib/kubelet/", "/var/lib/containerd/"); err != nil {
-			return err
-		}
-		if err := unix.Unmount("/run", unix.MNT_DETACH); err != nil {
-			return fmt.Errorf("unmount /run: %w", err)
-		}
-		if err := mountOwn("/run", c.kept()); err != nil {
-			return fmt.Errorf("mount /run: %w", err)
-		}
-		return removeInterfaces()
-	})
-	if err != nil {
+	if err := c.lab.Within(m.Ref(), func() error { return node.Wipe(c.kept()) }); err != nil {
 		return err
 	}
 	if err := c.nft(ctx, m, "flush", "ruleset"); err != nil {
 		return err
 	}
 	return c.nft(ctx, m, "-f", c.masquerade(m))
-}
-
-// unmountBelow takes away what is mounted below some folders of the calling thread's
-// mount namespace.
-func unmountBelow(folders ...string) error {
-	text, err := os.ReadFile("/proc/thread-self/mountinfo")
-	if err != nil {
-		return err
-	}
-	var points []string
-	for line := range strings.Lines(string(text)) {
-		const pointField = 4 // proc(5)
-		fields := strings.Fields(line)
-		if len(fields) > pointField && slices.ContainsFunc(folders, func(f string) bool { return strings.HasPrefix(fields[pointField], f) }) {
-			points = append(points, fields[pointField])
-		}
-	}
-	for _, point := range slices.Backward(points) { // what lies upon another first
-		// One that shared its fate with another is gone already.
-		if err := unix.Unmount(point, unix.MNT_DETACH); err != nil && !errors.Is(err, unix.EINVAL) && !errors.Is(err, unix.ENOENT) {
-			return fmt.Errorf("unmount %s: %w", point, err)
-		}
-	}
-	return nil
-}
-
-// podInterfaces are the kinds of interfaces that networks of pods make in a node.
-var podInterfaces = []string{"veth", "bridge", "vxlan", "dummy"}
-
-// removeInterfaces takes away the interfaces of the calling thread's network namespace
-// that are not the node's own.
-func removeInterfaces() error {
-	all, err := netlink.LinkList()
-	if err != nil {
-		return err
-	}
-	for _, link := range all {
-		name := link.Attrs().Name
-		if name == host.DataInterface || name == host.MgmtInterface || !slices.Contains(podInterfaces, link.Type()) {
-			continue
-		}
-		// The kernel removes those of a pod itself, when the last that held it has ended.
-		if err := netlink.LinkDel(link); err != nil && !errors.Is(err, unix.ENODEV) {
-			return fmt.Errorf("remove interface %s: %w", name, err)
-		}
-	}
-	return nil
 }
 
 // Evict asks the API server to have a pod go by the Eviction API, as a node that is

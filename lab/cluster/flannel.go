@@ -10,6 +10,9 @@ import (
 	"path/filepath"
 
 	"github.com/vishvananda/netlink"
+
+	"skerry.dev/skerry/lab/cluster/pki"
+	"skerry.dev/skerry/lab/cluster/spec"
 )
 
 // flannelUser is who flanneld calls the API server as; its manifest gives it rights.
@@ -17,8 +20,8 @@ const flannelUser = "flannel"
 
 // annotations of a node as it is registered. flanneld adds its own, and needs some to
 // be there.
-func (c Choice) annotations(m member) map[string]string {
-	if !c.tunnels() {
+func annotations(s spec.Spec, m member) map[string]string {
+	if !s.Tunnels() {
 		return nil
 	}
 	return map[string]string{"flannel.alpha.coreos.com/public-ip-overwrite": m.Data.Addr().String()}
@@ -26,8 +29,8 @@ func (c Choice) annotations(m member) map[string]string {
 
 // startFlannel has flanneld carry packets from the pods of one node to those of
 // another, by VXLAN over the data network, and waits until it does.
-func (c *Cluster) startFlannel(ctx context.Context, a authority) error {
-	if !c.options.tunnels() {
+func (c *Cluster) startFlannel(ctx context.Context, a pki.Authority) error {
+	if !c.options.Tunnels() {
 		return nil
 	}
 	manifest, err := c.settings().render("manifests/flannel.yaml")
@@ -50,7 +53,7 @@ func (c *Cluster) startFlannel(ctx context.Context, a authority) error {
 	return nil
 }
 
-func (c *Cluster) startFlanneld(a authority, m member) error {
+func (c *Cluster) startFlanneld(a pki.Authority, m member) error {
 	dir := c.dirOf(m)
 	kubeconfig, network := filepath.Join(dir, "flannel.kubeconfig"), filepath.Join(dir, "flannel.json")
 	if err := c.writeKubeconfig(a, pkix.Name{CommonName: flannelUser}, kubeconfig, apiAt(c.plane.address)); err != nil {

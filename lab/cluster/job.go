@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"path"
 	"strings"
 
@@ -13,6 +14,7 @@ import (
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"skerry.dev/skerry/internal/cgroup"
+	"skerry.dev/skerry/lab/cluster/node"
 	"skerry.dev/skerry/lab/topology"
 )
 
@@ -118,10 +120,14 @@ func (c *Cluster) AwaitJob(ctx context.Context, j Job) (*Running, error) {
 	case err != nil:
 		return nil, err
 	}
-	if err := congest(pids[0], c.lab.Topology.CongestionControl()); err != nil {
-		return nil, err
+	err = node.Congest(pids[0], c.lab.Topology.CongestionControl())
+	if err == nil {
+		err = r.watch(pids[0])
 	}
-	return r, r.watch(pids[0])
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ESRCH) { // so it has now
+		return nil, r.Ended(ctx)
+	}
+	return r, err
 }
 
 // podOf a job.

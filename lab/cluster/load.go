@@ -1,34 +1,28 @@
 package cluster
 
 import (
-	"archive/tar"
-	"bufio"
 	"bytes"
-	"compress/gzip"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"os"
-	"slices"
 	"strings"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	"golang.org/x/sys/unix"
 
+	"skerry.dev/skerry/lab/cluster/image"
+	"skerry.dev/skerry/lab/cluster/preflight"
 	"skerry.dev/skerry/lab/host"
 )
 
 // runtimeSocket is where a node's containerd answers, as the node sees it.
 const runtimeSocket = "/run/containerd/containerd.sock"
 
-// Errors of images that a caller tells apart.
-var (
-	ErrNotImages = errors.New("not an archive of images, as docker save writes it")
-	ErrNoRoom    = errors.New("no room for the images: nodes keep them in memory")
-)
+// ErrNoRoom is of images for which the machine has too little memory.
+var ErrNoRoom = errors.New("no room for the images: nodes keep them in memory")
 
 // importImages hands an archive of images to a containerd as soon as it answers.
 func (c *Cluster) importImages(ctx context.Context, m member, archive string) error {
@@ -72,86 +66,23 @@ func (c *Cluster) awaitRuntime(ctx context.Context, m member) error {
 	})
 }
 
-// manifestMax bounds what is read of an archive's list of images, in bytes.
-const manifestMax = 4 << 20
-
-// ImagesIn names the images of an archive: a tar file as docker save writes it or of
-// an OCI layout, which gzip may have compressed. Those without a name it leaves out.
-func ImagesIn(r io.Reader) ([]string, error) {
-	buffered := bufio.NewReader(r)
-	r = buffered
-	if magic, err := buffered.Peek(2); err == nil && magic[0] == 0x1f && magic[1] == 0x8b {
-		unzipped, err := gzip.NewReader(buffered)
-		if err != nil {
-			return nil, ErrNotImages
-		}
-		r = unzipped
-	}
-	var names []string
-	found := false
-	for archive := tar.NewReader(r); ; {
-		header, err := archive.Next()
-		if errors.Is(err, io.EOF) && found {
-			slices.Sort(names)
-			return slices.Compact(names), nil
-		}
-		if err != nil {
-			return nil, ErrNotImages
-		}
-		list := listOf(header.Name)
-		if list == nil {
-			continue
-		}
-		more, err := list(io.LimitReader(archive, manifestMax))
-		if err != nil {
-			return nil, ErrNotImages
-		}
-		names, found = append(names, more...), true
-	}
-}
-
-// listOf gives the reader of an archive's file that lists images; nil for another.
-func listOf(file string) func(io.Reader) ([]string, error) {
-	switch file {
-	case "manifest.json":
-		return dockerList
-	case "index.json":
-		return ociList
+// checkRoom refuses an archive that fills the machine's memory: each of some nodes
+// keeps it as it came and once more unpacked.
+func checkRoom(size uint64, nodes int, free uint64) error {
+	const copies, mega = 2, 1e6
+	if need := copies * size * uint64(nodes); need > free {
+		return fmt.Errorf("%w: %d nodes need %.0f MB, and %.0f MB are free", ErrNoRoom, nodes, float64(need)/mega, float64(free)/mega)
 	}
 	return nil
 }
 
-func dockerList(r io.Reader) (names []string, err error) {
-	var images []struct{ RepoTags []string }
-	err = json.NewDecoder(r).Decode(&images)
-	for _, i := range images {
-		names = append(names, i.RepoTags...)
+// LoadImages hands an archive of images, as docker save writes it, to every node.
+func (c *Cluster) LoadImages(ctx context.Context, archive string) error {
+	loading, ctx := errgroup.WithContext(ctx)
+	for _, m := range c.members {
+		loading.Go(func() error { return c.importImages(ctx, m, archive) })
 	}
-	return names, err
-}
-
-func ociList(r io.Reader) (names []string, err error) {
-	var index struct {
-		Manifests []struct{ Annotations map[string]string }
-	}
-	err = json.NewDecoder(r).Decode(&index)
-	for _, m := range index.Manifests {
-		if name := m.Annotations["io.containerd.image.name"]; name != "" {
-			names = append(names, name)
-		}
-	}
-	return names, err
-}
-
-// checkRoom refuses an archive that fills the machine's memory: each of some nodes
-// keeps it as it came and once more unpacked.
-func checkRoom(size uint64, nodes int, meminfo string) error {
-	const copies, mega = 2, 1e6
-	free, err := available(meminfo)
-	if need := copies * size * uint64(nodes); err == nil && need > free {
-		return fmt.Errorf("%w: %d nodes need %.0f MB, and %.0f MB are free", ErrNoRoom, nodes, float64(need)/mega, float64(free)/mega)
-	}
-	return err
+	return loading.Wait()
 }
 
 // loadTimeout bounds how long nodes may take to take images in.
@@ -171,11 +102,11 @@ func Load(ctx context.Context, clusters []*Cluster, archive string) ([]string, e
 	if err != nil {
 		return nil, err
 	}
-	names, err := ImagesIn(file)
+	names, err := image.NamesIn(file)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", archive, err)
 	}
-	meminfo, err := os.ReadFile("/proc/meminfo")
+	free, err := preflight.FreeMemory()
 	if err != nil {
 		return nil, err
 	}
@@ -183,7 +114,7 @@ func Load(ctx context.Context, clusters []*Cluster, archive string) ([]string, e
 	for _, c := range clusters {
 		nodes += len(c.members)
 	}
-	if err := checkRoom(uint64(info.Size()), nodes, string(meminfo)); err != nil {
+	if err := checkRoom(uint64(info.Size()), nodes, free); err != nil {
 		return nil, err
 	}
 	for _, c := range clusters {

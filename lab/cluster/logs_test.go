@@ -103,16 +103,13 @@ func TestFollow(t *testing.T) {
 }
 
 func TestRoom(t *testing.T) {
-	const meminfo = "MemTotal:        8000000 kB\nMemFree:          100000 kB\nMemAvailable:    1000000 kB\n"
-	if err := checkRoom(256_000_000, 2, meminfo); err != nil { // exactly as much
+	const free = 1_024_000_000
+	if err := checkRoom(256_000_000, 2, free); err != nil { // exactly as much
 		t.Error(err)
 	}
-	err := checkRoom(256_000_001, 2, meminfo)
+	err := checkRoom(256_000_001, 2, free)
 	if want := "no room for the images: nodes keep them in memory: 2 nodes need 1024 MB, and 1024 MB are free"; !errors.Is(err, ErrNoRoom) || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
-	}
-	if err := checkRoom(1, 1, "MemTotal: 1 kB\n"); err == nil {
-		t.Error("a machine that does not tell has room")
 	}
 }
 

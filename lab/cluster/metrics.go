@@ -2,9 +2,6 @@ package cluster
 
 import "context"
 
-// metricsServer is a program of kube.Catalogue.
-const metricsServer = "metrics-server"
-
 // startMetrics has metrics-server run in the cluster, where that is asked for.
 func (c *Cluster) startMetrics(ctx context.Context) error {
 	if !c.options.Metrics {

@@ -8,8 +8,8 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 
+	"skerry.dev/skerry/internal/complaint"
 	"skerry.dev/skerry/lab/host"
 	"skerry.dev/skerry/lab/topology"
 )
@@ -93,19 +93,9 @@ func (c *Cluster) Ended() error {
 	for _, p := range c.programs {
 		select {
 		case <-p.Done():
-			return fmt.Errorf("%s has ended (%w): %s", p.Name, cmp.Or(p.Err(), errQuietly), lastLine(p.log))
+			return fmt.Errorf("%s has ended (%w): %s", p.Name, cmp.Or(p.Err(), errQuietly), complaint.InFile(p.log, complaint.Last))
 		default:
 		}
 	}
 	return nil
-}
-
-// lastLine of a log, which tells why its program ended.
-func lastLine(path string) string {
-	text, err := os.ReadFile(path)
-	if err != nil {
-		return err.Error()
-	}
-	lines := strings.Split(strings.TrimSpace(string(text)), "\n")
-	return strings.TrimSpace(lines[len(lines)-1])
 }

@@ -1,10 +1,14 @@
 package cluster
 
-import "strconv"
+import (
+	"strconv"
+
+	"skerry.dev/skerry/lab/cluster/spec"
+)
 
 // startProxy starts kube-proxy at a node, where one is chosen.
 func (c *Cluster) startProxy(m member) error {
-	if c.options.Proxy == ProxyNone {
+	if c.options.Proxy == spec.ProxyNone {
 		return nil
 	}
 	return c.run(m, "kube-proxy", m.proxy(c.dirOf(m)))
@@ -13,7 +17,7 @@ func (c *Cluster) startProxy(m member) error {
 // apiEnv leads CoreDNS to the API server where no proxy does by its Service; else it
 // is empty.
 func (c *Cluster) apiEnv() map[string]string {
-	if c.options.Proxy != ProxyNone {
+	if c.options.Proxy != spec.ProxyNone {
 		return nil
 	}
 	return map[string]string{"KUBERNETES_SERVICE_HOST": c.plane.address, "KUBERNETES_SERVICE_PORT": strconv.Itoa(apiPort)}

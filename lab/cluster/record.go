@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"skerry.dev/skerry/internal/whole"
 	"skerry.dev/skerry/lab/host"
 	"skerry.dev/skerry/lab/topology"
 )
@@ -34,15 +35,10 @@ func (c *Cluster) record() error {
 		r.Programs = append(r.Programs, p.program)
 	}
 	c.mu.Unlock()
-	text, err := json.MarshalIndent(r, "", "  ")
-	if err != nil {
+	if err := whole.JSON(c.plane.file(recordFile), 0o600, r); err != nil {
 		return fmt.Errorf("record the cluster: %w", err)
 	}
-	temporary := c.plane.file(recordFile + ".new")
-	if err := os.WriteFile(temporary, text, 0o600); err != nil {
-		return fmt.Errorf("record the cluster: %w", err)
-	}
-	return os.Rename(temporary, c.plane.file(recordFile))
+	return nil
 }
 
 // Open finds a cluster of a lab that is up, whichever process has taken it up. That

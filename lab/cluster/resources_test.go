@@ -25,6 +25,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"skerry.dev/skerry/lab/cluster"
+	"skerry.dev/skerry/lab/cluster/spec"
 	"skerry.dev/skerry/lab/host"
 	"skerry.dev/skerry/lab/topology"
 )
@@ -58,8 +59,8 @@ func TestResources(t *testing.T) {
 		}
 	}()
 	clusters, err := cluster.Up(t.Context(), lab, cluster.Options{
-		Programs: paths, Agent: agent, Now: time.Now(), Extras: cluster.Extras{
-			Metrics: true, Registry: true, Capacity: map[topology.Ref]cluster.Capacity{"c1/worker": {MilliCPU: workerMilli, Memory: workerMemory}},
+		Programs: paths, Agent: agent, Now: time.Now(), Spec: spec.Spec{
+			Metrics: true, Registry: true, Capacity: map[topology.Ref]spec.Capacity{"c1/worker": {MilliCPU: workerMilli, Memory: workerMemory}},
 		},
 	})
 	if err != nil {

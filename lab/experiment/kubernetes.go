@@ -9,6 +9,7 @@ import (
 
 	"skerry.dev/skerry/internal/nearest"
 	"skerry.dev/skerry/internal/quantity"
+	"skerry.dev/skerry/lab/cluster/spec"
 	"skerry.dev/skerry/lab/topology"
 )
 
@@ -37,26 +38,20 @@ type Kubernetes struct {
 	Autoscale *Autoscale `yaml:"autoscale,omitempty" json:"autoscale,omitempty"`
 }
 
-// Names that kubernetes.cni may have.
-const (
-	CNIPtp     = "ptp" // the default
-	CNIBridge  = "bridge"
-	CNIFlannel = "flannel"
-)
-
-// Names that kubernetes.proxy may have.
-const (
-	ProxyNFTables = "nftables" // the default
-	ProxyIPTables = "iptables"
-	ProxyIPVS     = "ipvs"
-	ProxyNone     = "none"
-)
-
-// CNIs lists the names that kubernetes.cni may have.
-func CNIs() []string { return []string{CNIPtp, CNIBridge, CNIFlannel} }
-
-// Proxies lists the names that kubernetes.proxy may have.
-func Proxies() []string { return []string{ProxyNFTables, ProxyIPTables, ProxyIPVS, ProxyNone} }
+// Spec is what the clusters are to be: all by default where k is nil.
+func (k *Kubernetes) Spec() spec.Spec {
+	if k == nil {
+		return spec.Spec{}
+	}
+	s := spec.Spec{
+		CNI: k.CNI, Proxy: k.Proxy, Pods: k.Pods.Prefix, Services: k.Services.Prefix,
+		Metrics: k.Metrics || k.Autoscale != nil, Registry: k.Registry, Capacity: map[topology.Ref]spec.Capacity{},
+	}
+	for _, n := range k.Nodes {
+		s.Capacity[n.Node] = spec.Capacity{MilliCPU: n.MilliCPU(), Memory: int64(n.Memory)}
+	}
+	return s
+}
 
 // CIDR is a range of IPv4 addresses that reads "10.96.0.0/16" (RFC 4632).
 type CIDR struct{ netip.Prefix }
@@ -105,11 +100,11 @@ func (c *checker) kubernetes() {
 	default: // which is wrong itself
 		return
 	}
-	if k.CNI != "" && !slices.Contains(CNIs(), k.CNI) {
-		c.add("kubernetes.cni", nearest.Hint(k.CNI, CNIs()), "there is no CNI %.80q", k.CNI)
+	if k.CNI != "" && !slices.Contains(spec.CNIs(), k.CNI) {
+		c.add("kubernetes.cni", nearest.Hint(k.CNI, spec.CNIs()), "there is no CNI %.80q", k.CNI)
 	}
-	if k.Proxy != "" && !slices.Contains(Proxies(), k.Proxy) {
-		c.add("kubernetes.proxy", nearest.Hint(k.Proxy, Proxies()), "there is no proxy %.80q", k.Proxy)
+	if k.Proxy != "" && !slices.Contains(spec.Proxies(), k.Proxy) {
+		c.add("kubernetes.proxy", nearest.Hint(k.Proxy, spec.Proxies()), "there is no proxy %.80q", k.Proxy)
 	}
 	c.nodeCapacities(k.Nodes)
 	c.autoscale(k.Autoscale)

@@ -3,13 +3,16 @@ package experiment_test
 import (
 	"encoding/json"
 	"fmt"
+	"net/netip"
 	"os"
 	"reflect"
 	"regexp"
 	"strings"
 	"testing"
 
+	"skerry.dev/skerry/lab/cluster/spec"
 	"skerry.dev/skerry/lab/experiment"
+	"skerry.dev/skerry/lab/topology"
 )
 
 // onKubernetes is the quickstart with a block kubernetes:, of two clusters of two
@@ -40,6 +43,29 @@ func TestKubernetes(t *testing.T) {
 	}
 	if text, err := json.Marshal(experiment.Kubernetes{}); err != nil || string(text) != "{}" {
 		t.Errorf("nothing is recorded as %s, %v", text, err)
+	}
+}
+
+// What a file says of clusters, they are given, in their own units.
+func TestSpec(t *testing.T) {
+	if got := (*experiment.Kubernetes)(nil).Spec(); !reflect.DeepEqual(got, spec.Spec{}) {
+		t.Errorf("nothing is chosen as %+v", got)
+	}
+	e, err := onKubernetes(t, "{cni: bridge, proxy: iptables, pods: 10.244.0.0/16, services: 10.96.0.0/16, metrics: true, registry: true, nodes: [{node: c1/head, cpu: 0.29, memory: 1GiB}]}")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := spec.Spec{
+		CNI: spec.CNIBridge, Proxy: spec.ProxyIPTables, Metrics: true, Registry: true,
+		Pods: netip.MustParsePrefix("10.244.0.0/16"), Services: netip.MustParsePrefix("10.96.0.0/16"),
+		Capacity: map[topology.Ref]spec.Capacity{"c1/head": {MilliCPU: 290, Memory: 1 << 30}},
+	}
+	if got := e.Kubernetes.Spec(); !reflect.DeepEqual(got, want) {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+	// An autoscaler asks metrics-server.
+	if e, err = onKubernetes(t, "{autoscale: {max: 2, cpu: 50}}"); err != nil || !e.Kubernetes.Spec().Metrics {
+		t.Errorf("an autoscaler is without metrics-server, %v", err)
 	}
 }
 

@@ -24,6 +24,7 @@ type NodeCapacity struct {
 const (
 	milliPerCore = 1000
 	memoryLeast  = 32 << 20
+	coresMost    = 4096
 )
 
 // MilliCPU is CPU in thousandths of a core.
@@ -45,6 +46,8 @@ func (c *checker) nodeCapacities(nodes []NodeCapacity) {
 			c.add(path+".node", "remove one", "node %q has a capacity already", n.Node)
 		case n.CPU == 0 && n.Memory == 0:
 			c.add(path, "write for example cpu: 0.5 or memory: 512MiB, or remove it", "node %q has neither cpu nor memory", n.Node)
+		case n.CPU > coresMost:
+			c.add(path+".cpu", fmt.Sprintf("write %d or less", coresMost), "%g cores are more than a machine has", n.CPU)
 		case n.CPU != 0 && n.MilliCPU() < 1:
 			c.add(path+".cpu", "write 0.001 or more", "%g cores are too little", n.CPU)
 		case n.Memory != 0 && n.Memory < memoryLeast:

@@ -10,7 +10,11 @@ import (
 	"skerry.dev/skerry/lab/impair/recording"
 )
 
-const traced = `name: traced
+// withScenario reads an experiment of two clusters, in a file called f, whose one
+// scenario is given from its ninth line on.
+func withScenario(t *testing.T, scenario string) *experiment.Experiment {
+	t.Helper()
+	read, err := experiment.Read("f", []byte(`name: given
 topology:
   clusters:
     - {name: c1, nodes: [head]}
@@ -18,30 +22,34 @@ topology:
   service: c1/head
   client: c2/head
 scenarios:
-  - name: radio
+`+scenario+`systems: [direct]
+workloads: [{name: hello-world}]
+load: {iterations: 10}
+repetitions: 2
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return read
+}
+
+const traced = `  - name: radio
     links:
       - {from: c1, to: c2, trace: lte}
       - {from: c2, to: c1, delay: 1ms, then: [{trace: up.mahi}]}
     timeline:
       - {at: 1s, from: c1, to: c2, trace: gone}
-systems: [direct]
-workloads: [{name: hello-world}]
-load: {iterations: 10}
-repetitions: 2
 `
 
 func TestResolveTraces(t *testing.T) {
-	read, err := experiment.Read("traced.yaml", []byte(traced))
-	if err != nil {
-		t.Fatal(err)
-	}
-	err = read.ResolveTraces(func(name string) (string, error) {
+	read := withScenario(t, traced)
+	err := read.ResolveTraces(func(name string) (string, error) {
 		if name == "gone" {
 			return "", errors.New("there is no file gone")
 		}
 		return "/found/" + name, nil
 	})
-	if err == nil || !strings.Contains(err.Error(), "traced.yaml:14:43: there is no file gone\nhint: name lte, 5g or a file") {
+	if err == nil || !strings.Contains(err.Error(), "f:14:43: there is no file gone\nhint: name lte, 5g or a file") {
 		t.Errorf("got %v", err)
 	}
 	links := read.Scenarios[0].Links
@@ -50,32 +58,17 @@ func TestResolveTraces(t *testing.T) {
 	}
 }
 
-const recorded = `name: recorded
-topology:
-  clusters:
-    - {name: c1, nodes: [head]}
-    - {name: c2, nodes: [head]}
-  service: c1/head
-  client: c2/head
-scenarios:
-  - name: measured
+const recorded = `  - name: measured
     links:
       - {from: c1, to: c2, distribution: wan.csv}
       - {from: c2, to: c1, delay: 1ms, then: [{delay: 5ms, jitter: 2ms, distribution: ./wan}]}
     timeline:
       - {at: 1s, from: c1, to: c2, distribution: gone.csv}
       - {at: 2s, from: c1, to: c2, delay: 60s, distribution: wan.csv}
-systems: [direct]
-workloads: [{name: hello-world}]
-load: {iterations: 10}
-repetitions: 2
 `
 
 func TestResolveRecordings(t *testing.T) {
-	read, err := experiment.Read("recorded.yaml", []byte(recorded))
-	if err != nil {
-		t.Fatal(err)
-	}
+	read := withScenario(t, recorded)
 	find := func(name string) (string, recording.Recording, error) {
 		if name == "gone.csv" {
 			return "", recording.Recording{}, errors.New("there is no file gone.csv")
@@ -83,10 +76,10 @@ func TestResolveRecordings(t *testing.T) {
 		r, err := recording.Read(name, []byte("2\n4\n"))
 		return "/found/" + name, r, err
 	}
-	err = read.ResolveRecordings(find)
+	err := read.ResolveRecordings(find)
 	for _, want := range []string{
-		"recorded.yaml:14:50: there is no file gone.csv\nhint: name uniform, normal, pareto or a file, from the folder of this one",
-		"recorded.yaml:15:43: delay 1m0.003s is too long\nhint: write at most 1m0s",
+		"f:14:50: there is no file gone.csv\nhint: name uniform, normal, pareto or a file, from the folder of this one",
+		"f:15:43: delay 1m0.003s is too long\nhint: write at most 1m0s",
 	} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %s", err, want)
@@ -102,10 +95,7 @@ func TestResolveRecordings(t *testing.T) {
 }
 
 func TestImpairments(t *testing.T) {
-	read, err := experiment.Read("recorded.yaml", []byte(recorded))
-	if err != nil {
-		t.Fatal(err)
-	}
+	read := withScenario(t, recorded)
 	var places []string
 	for at, i := range read.Impairments() {
 		if places = append(places, at); i.Jitter > 0 {

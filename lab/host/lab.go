@@ -17,13 +17,14 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
 	"skerry.dev/skerry/internal/cgroup"
+	"skerry.dev/skerry/internal/complaint"
+	"skerry.dev/skerry/internal/whole"
 	"skerry.dev/skerry/lab/impair"
 	"skerry.dev/skerry/lab/impair/emulator"
 	"skerry.dev/skerry/lab/topology"
@@ -38,6 +39,8 @@ const (
 	socket    = "links.sock"
 	// Names of control groups below the lab's; the others are of processes.
 	holdersGroup, linksGroup = "holders", "links"
+	// agentError is before what skerry-agent, as any of its roles, ends by.
+	agentError = "skerry-agent: error: "
 	// emulatorStart bounds how long the emulator may take to answer.
 	emulatorStart = 5 * time.Second
 )
@@ -269,26 +272,13 @@ func (l *Lab) startEmulator(ctx context.Context, o Options) error {
 		}
 		select {
 		case <-process.Done():
-			return fmt.Errorf("%w: %s", ErrLinks, lastLine(l.LinksLog()))
+			why := complaint.InFile(l.LinksLog(), complaint.First)
+			return fmt.Errorf("%w: %s", ErrLinks, strings.TrimPrefix(why, agentError))
 		case <-ctx.Done():
 			return fmt.Errorf("%w: no answer within %s: %w", ErrLinks, emulatorStart, err)
 		case <-time.After(2 * time.Millisecond):
 		}
 	}
-}
-
-func lastLine(path string) string {
-	text, err := os.ReadFile(path)
-	if err != nil {
-		return err.Error()
-	}
-	lines := strings.Split(strings.TrimSpace(string(text)), "\n")
-	i := max(0, slices.IndexFunc(lines, func(s string) bool { return strings.Contains(s, "error: ") }))
-	_, message, found := strings.Cut(lines[i], "error: ")
-	if !found {
-		return lines[len(lines)-1]
-	}
-	return message
 }
 
 // Open finds a lab that is up.
@@ -361,15 +351,10 @@ func (l *Lab) LinksLog() string { return l.path("links.log") }
 func (l *Lab) path(name string) string { return filepath.Join(l.Dir(), name) }
 
 func (l *Lab) save() error {
-	text, err := json.MarshalIndent(l.state, "", "  ")
-	if err != nil {
+	if err := whole.JSON(l.path(stateFile), 0o644, l.state); err != nil {
 		return fmt.Errorf("write state of lab %s: %w", l.Name, err)
 	}
-	temporary := l.path(stateFile + ".new")
-	if err := os.WriteFile(temporary, text, 0o644); err != nil {
-		return fmt.Errorf("write state of lab %s: %w", l.Name, err)
-	}
-	return os.Rename(temporary, l.path(stateFile))
+	return nil
 }
 
 // SetLinks puts exactly these directions into force, but for those that a fault

@@ -51,7 +51,7 @@ func (r *runner) startClusters(ctx context.Context) error {
 		return nil
 	}
 	clusters, err := cluster.Up(ctx, r.lab, cluster.Options{
-		Programs: r.Kubernetes, Agent: r.Agent, Keep: []string{r.store.dir}, Choice: Choice(r.Experiment), Extras: Extras(r.Experiment),
+		Programs: r.Kubernetes, Agent: r.Agent, Keep: []string{r.store.dir}, Spec: r.Experiment.Kubernetes.Spec(),
 		Now: r.Now(), Logs: r.store.dir + "-logs",
 	})
 	if err != nil {

@@ -34,13 +34,12 @@ const (
 func onKubernetes(t *testing.T, o *Options) {
 	t.Helper()
 	b := gobuild.Builder{Catalogue: kube.Catalogue()}
-	o.Kubernetes = map[string]string{}
-	for _, name := range kube.Catalogue().Names() {
-		path, here := b.Find(t.Context(), name)
-		if !here {
-			t.Skipf("%s is not built: 'skerry kube build' does", name)
-		}
-		o.Kubernetes[name] = path
+	if lacking := b.Lacking(t.Context()); len(lacking) > 0 {
+		t.Skipf("%v are not built: 'skerry kube build' does", lacking)
+	}
+	var err error
+	if o.Kubernetes, err = b.Paths(t.Context(), nil); err != nil {
+		t.Fatal(err)
 	}
 	link := func(delay time.Duration) experiment.Link {
 		return experiment.Link{Between: []topology.Ref{"c1", "c2"}, Impairment: impair.Impairment{Delay: quantity.Duration(delay)}}

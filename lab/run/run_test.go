@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"skerry.dev/skerry/internal/quantity"
+	"skerry.dev/skerry/internal/whole"
 	"skerry.dev/skerry/lab/experiment"
 	"skerry.dev/skerry/lab/impair"
 	"skerry.dev/skerry/lab/impair/proof"
@@ -135,7 +136,7 @@ func TestPartialNeverCounts(t *testing.T) {
 	s := written(t, 1)
 	second := Turn{Cell: example().Cells()[0], Repetition: 2}
 	writeSamples(t, s, second)
-	if err := writeJSON(filepath.Join(s.partialDir(second), repetitionFile), Repetition{Cell: second.Cell, Repetition: 2}); err != nil {
+	if err := whole.JSON(filepath.Join(s.partialDir(second), repetitionFile), 0o644, Repetition{Cell: second.Cell, Repetition: 2}); err != nil {
 		t.Fatal(err)
 	}
 	input, err := Collect(s.dir)

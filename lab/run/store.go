@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"syscall"
 	"time"
+
+	"skerry.dev/skerry/internal/whole"
 )
 
 // Layout of a run directory:
@@ -176,7 +178,7 @@ func (s store) reject(turn Turn, result Repetition) error {
 // that a power loss leaves it whole.
 func (s store) keep(turn Turn, result Repetition, as string) error {
 	partial := s.partialDir(turn)
-	if err := writeJSON(filepath.Join(partial, repetitionFile), result); err != nil {
+	if err := whole.JSON(filepath.Join(partial, repetitionFile), 0o644, result); err != nil {
 		return fmt.Errorf("keep repetition: %w", err)
 	}
 	if err := flushTree(partial); err != nil {
@@ -193,29 +195,13 @@ func (s store) keep(turn Turn, result Repetition, as string) error {
 }
 
 func (s store) writeRecord(r Record) error {
-	if err := writeJSON(filepath.Join(s.dir, recordFile), r); err != nil {
+	if err := whole.JSON(filepath.Join(s.dir, recordFile), 0o644, r); err != nil {
 		return fmt.Errorf("keep run: %w", err)
 	}
 	if err := flush(s.dir); err != nil {
 		return fmt.Errorf("keep run: %w", err)
 	}
 	return nil
-}
-
-// writeJSON replaces a file in one step.
-func writeJSON(path string, value any) error {
-	text, err := json.MarshalIndent(value, "", "  ")
-	if err != nil {
-		return err
-	}
-	temporary := path + ".new"
-	if err := os.WriteFile(temporary, append(text, '\n'), 0o644); err != nil {
-		return errors.Join(err, removeIfThere(temporary))
-	}
-	if err := flush(temporary); err != nil {
-		return err
-	}
-	return os.Rename(temporary, path)
 }
 
 // flushTree flushes a folder with all files and folders in it; what else a system

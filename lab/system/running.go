@@ -11,6 +11,7 @@ import (
 	"slices"
 	"time"
 
+	"skerry.dev/skerry/internal/complaint"
 	"skerry.dev/skerry/lab/host"
 	"skerry.dev/skerry/lab/topology"
 )
@@ -119,7 +120,7 @@ func (r *Running) Ended() error {
 		for _, d := range p.daemons {
 			select {
 			case <-d.Done():
-				return fmt.Errorf("%s has ended (%w): %s", d.name, cmp.Or(d.Err(), errQuietly), readTelling(p.log(d.name)))
+				return fmt.Errorf("%s has ended (%w): %s", d.name, cmp.Or(d.Err(), errQuietly), complaint.InFile(p.log(d.name), complaint.First))
 			default:
 			}
 		}

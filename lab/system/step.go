@@ -2,6 +2,7 @@ package system
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,12 +10,12 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
 
+	"skerry.dev/skerry/internal/complaint"
 	"skerry.dev/skerry/lab/host"
 	"skerry.dev/skerry/lab/topology"
 )
@@ -133,7 +134,7 @@ func (p *part) run(ctx context.Context, node topology.Ref, text, capture string)
 		if said == "" {
 			said = out.String()
 		}
-		return fmt.Errorf("%q: %w: %s", text, err, telling(said))
+		return fmt.Errorf("%q: %w: %s", text, err, cmp.Or(complaint.First(said), complaint.Silence))
 	}
 	if capture != "" {
 		p.values.Captured[capture] = strings.TrimSpace(out.String())
@@ -142,29 +143,3 @@ func (p *part) run(ctx context.Context, node topology.Ref, text, capture string)
 }
 
 func shell(text string) []string { return []string{"/bin/sh", "-c", text} }
-
-func readTelling(path string) string {
-	text, err := os.ReadFile(path)
-	if err != nil {
-		return err.Error()
-	}
-	return telling(string(text))
-}
-
-var complaint = regexp.MustCompile(`(?i)\b(alert|cannot|error|failed|fatal|panic)\b`)
-
-// telling is the line of a program's output that says why it ended: the first
-// that complains, else the last.
-func telling(text string) string {
-	text = strings.TrimSpace(text)
-	if text == "" {
-		return "it said nothing"
-	}
-	lines := strings.Split(text, "\n")
-	for _, line := range lines {
-		if complaint.MatchString(line) {
-			return strings.TrimSpace(line)
-		}
-	}
-	return strings.TrimSpace(lines[len(lines)-1])
-}

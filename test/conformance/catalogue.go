@@ -42,22 +42,10 @@ func catalogue() *gobuild.Catalogue {
 // programs are the paths of those of clusters and of the suite, built where they
 // are not.
 func programs(ctx context.Context) (ofCluster, ofSuite map[string]string, err error) {
-	if ofCluster, err = paths(ctx, kube.Catalogue()); err == nil {
-		ofSuite, err = paths(ctx, catalogue())
+	if ofCluster, err = builder(kube.Catalogue()).Paths(ctx, nil); err == nil {
+		ofSuite, err = builder(catalogue()).Paths(ctx, nil)
 	}
 	return ofCluster, ofSuite, err
-}
-
-func paths(ctx context.Context, c *gobuild.Catalogue) (map[string]string, error) {
-	b, all := builder(c), map[string]string{}
-	for _, name := range c.Names() {
-		path, err := b.Path(ctx, name)
-		if err != nil {
-			return nil, err
-		}
-		all[name] = path
-	}
-	return all, nil
 }
 
 // builder tells what it builds and, now and then, how far that is.

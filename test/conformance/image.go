@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -110,7 +111,27 @@ func archive(ctx context.Context, programs map[string]string) (path string, err 
 	if err := pack(ctx, made, layering{d, packages, programs, filepath.Dir(source), work}); err != nil {
 		return "", fmt.Errorf("make images: %w", err)
 	}
-	return path, os.Rename(made, path)
+	if err := os.Rename(made, path); err != nil {
+		return "", err
+	}
+	return path, forget(path)
+}
+
+// forget removes the images of other packages and programs than the current: a
+// hundred megabytes each, for which nothing asks again.
+func forget(current string) error {
+	dir := filepath.Dir(current)
+	all, err := fs.Glob(os.DirFS(dir), "images-*.tar")
+	for _, file := range all {
+		if file == filepath.Base(current) {
+			continue
+		}
+		if err := os.Remove(filepath.Join(dir, file)); err != nil {
+			return err
+		}
+		say("removed %s, of other packages or programs", filepath.Join(dir, file))
+	}
+	return err
 }
 
 // pack writes all images into one file.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"io"
+	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -89,6 +90,23 @@ func imageIn(t *testing.T, archive, named string) v1.Image {
 		t.Fatal(err)
 	}
 	return made
+}
+
+// Of the images that are kept only the current ones stay, and nothing else goes.
+func TestForget(t *testing.T) {
+	dir := t.TempDir()
+	for _, file := range []string{"images-0.tar", "images-1.tar", "images-2.tar", "images-3.part", "notes"} {
+		if err := os.WriteFile(filepath.Join(dir, file), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := forget(filepath.Join(dir, "images-1.tar")); err != nil {
+		t.Fatal(err)
+	}
+	left, err := fs.Glob(os.DirFS(dir), "*")
+	if want := []string{"images-1.tar", "images-3.part", "notes"}; err != nil || !slices.Equal(left, want) {
+		t.Errorf("left %v, %v; want %v", left, err, want)
+	}
 }
 
 // Other packages or programs are other images.

@@ -11,9 +11,9 @@ import (
 	"path/filepath"
 	"regexp"
 	"strconv"
-	"strings"
 	"time"
 
+	"skerry.dev/skerry/internal/complaint"
 	"skerry.dev/skerry/kube"
 	"skerry.dev/skerry/lab/cluster"
 	"skerry.dev/skerry/lab/host"
@@ -71,7 +71,7 @@ func (s subject) run(ctx context.Context, l list) ([]ran, error) {
 	}
 	written, err := os.Open(filepath.Join(s.dir, "ginkgo", "report.json"))
 	if errors.Is(err, fs.ErrNotExist) { // a spec that fails makes an error, too
-		return nil, fmt.Errorf("the suite ended without a report (%w): %s", runErr, lastLine(log.Name()))
+		return nil, fmt.Errorf("the suite ended without a report (%w): %s", runErr, complaint.InFile(log.Name(), complaint.Last))
 	}
 	if err != nil {
 		return nil, err
@@ -88,16 +88,6 @@ func (s subject) commandLine(l list, kubectl string) []string {
 		"--provider=skeleton", fmt.Sprintf("--num-nodes=%d", len(s.lab.Topology.Nodes())),
 		"--allowed-not-ready-nodes=0", "--minStartupPods=0", "--disable-log-dump", "--e2e-output-dir="+s.dir,
 		"--report-dir="+s.dir, "--report-complete-ginkgo")
-}
-
-// lastLine of a log.
-func lastLine(path string) string {
-	text, err := os.ReadFile(path)
-	if err != nil {
-		return err.Error()
-	}
-	lines := strings.Split(strings.TrimSpace(string(text)), "\n")
-	return strings.TrimSpace(lines[len(lines)-1])
 }
 
 // progress keeps what ginkgo says in a log, and shows by it how far the suite is:

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"skerry.dev/skerry/lab/cluster"
+	"skerry.dev/skerry/lab/cluster/preflight"
+	"skerry.dev/skerry/lab/cluster/spec"
 	"skerry.dev/skerry/lab/host"
 	"skerry.dev/skerry/lab/topology"
 )
@@ -20,9 +22,9 @@ import (
 // choices takes up a cluster of two nodes for each CNI and proxy, and two clusters with
 // the same ranges of addresses; it asks in each way that pods have.
 func (b *bench) choices(ctx context.Context, programs map[string]string) error {
-	for _, cni := range cluster.CNIs() {
-		for _, proxy := range cluster.Proxies() {
-			if err := b.chosen(ctx, programs, cluster.Choice{CNI: cni, Proxy: proxy}); err != nil {
+	for _, cni := range spec.CNIs() {
+		for _, proxy := range spec.Proxies() {
+			if err := b.chosen(ctx, programs, spec.Spec{CNI: cni, Proxy: proxy}); err != nil {
 				return fmt.Errorf("cni %s, proxy %s: %w", cni, proxy, err)
 			}
 		}
@@ -30,15 +32,15 @@ func (b *bench) choices(ctx context.Context, programs map[string]string) error {
 	return b.alikeRanges(ctx, programs)
 }
 
-// up takes clusters up for a choice.
-func (b *bench) up(ctx context.Context, programs map[string]string, choice cluster.Choice, clusters ...topology.Cluster) (*host.Lab, []*cluster.Cluster, error) {
+// up takes clusters up as they are specified.
+func (b *bench) up(ctx context.Context, programs map[string]string, s spec.Spec, clusters ...topology.Cluster) (*host.Lab, []*cluster.Cluster, error) {
 	lab, err := host.Up(ctx, topology.Topology{Clusters: clusters}, host.Options{
 		Name: fmt.Sprintf("show-%d", os.Getpid()), Agent: b.agent, Backend: "auto", Bound: true,
 	})
 	if err != nil {
 		return nil, nil, err
 	}
-	all, err := cluster.Up(ctx, lab, cluster.Options{Programs: programs, Agent: b.agent, Choice: choice, Now: time.Now()})
+	all, err := cluster.Up(ctx, lab, cluster.Options{Programs: programs, Agent: b.agent, Spec: s, Now: time.Now()})
 	if err != nil {
 		return nil, nil, errors.Join(err, lab.Down())
 	}
@@ -46,23 +48,23 @@ func (b *bench) up(ctx context.Context, programs map[string]string, choice clust
 }
 
 // chosen shows one CNI with one proxy, or that this machine is refused for them.
-func (b *bench) chosen(ctx context.Context, programs map[string]string, choice cluster.Choice) (err error) {
-	l := line{what: fmt.Sprintf("cni %s, proxy %s", choice.CNI, choice.Proxy), command: kubernetesCommand}
+func (b *bench) chosen(ctx context.Context, programs map[string]string, s spec.Spec) (err error) {
+	l := line{what: fmt.Sprintf("cni %s, proxy %s", s.CNI, s.Proxy), command: kubernetesCommand}
 	c1 := topology.Cluster{Name: "c1", Nodes: []string{"head", "worker"}}
-	if refused := cluster.Refuse(&topology.Topology{Clusters: []topology.Cluster{c1}}, choice, time.Now()); refused != nil {
-		lacks, isFeature := errors.AsType[*cluster.FeatureError](refused)
+	if refused := preflight.Refuse(&topology.Topology{Clusters: []topology.Cluster{c1}}, s, time.Now()); refused != nil {
+		lacks, isFeature := errors.AsType[*preflight.FeatureError](refused)
 		l.seen, l.bound, l.pass = refused.Error(), "refused by the name of what is missing", isFeature && lacks.Feature != ""
 		b.print(l)
 		return nil
 	}
 	began := time.Now()
-	lab, clusters, err := b.up(ctx, programs, choice, c1)
+	lab, clusters, err := b.up(ctx, programs, s, c1)
 	if err != nil {
 		return err
 	}
 	took := time.Since(began)
 	defer func() { err = errors.Join(err, lab.Down()) }()
-	ways, err := waysOf(ctx, clusters[0], choice.Proxy != cluster.ProxyNone)
+	ways, err := waysOf(ctx, clusters[0], s.Proxy != spec.ProxyNone)
 	if err != nil {
 		return err
 	}
@@ -150,9 +152,9 @@ func askPod(ctx context.Context, pid int, address string) (body string, err erro
 
 // alikeRanges shows two clusters whose pods and Services have the same addresses.
 func (b *bench) alikeRanges(ctx context.Context, programs map[string]string) (err error) {
-	choice := cluster.Choice{Pods: netip.MustParsePrefix("10.244.0.0/16"), Services: netip.MustParsePrefix("10.96.0.0/16")}
+	s := spec.Spec{Pods: netip.MustParsePrefix("10.244.0.0/16"), Services: netip.MustParsePrefix("10.96.0.0/16")}
 	one, two := topology.Cluster{Name: "c1", Nodes: []string{"n"}}, topology.Cluster{Name: "c2", Nodes: []string{"n"}}
-	lab, clusters, err := b.up(ctx, programs, choice, one, two)
+	lab, clusters, err := b.up(ctx, programs, s, one, two)
 	if err != nil {
 		return err
 	}
@@ -184,7 +186,7 @@ func (b *bench) alikeRanges(ctx context.Context, programs map[string]string) (er
 		seen = append(seen, fmt.Sprintf("%s has its pod at %s, its Service at %s", c.Name, pod.IP, service))
 	}
 	b.print(line{
-		what:  fmt.Sprintf("two clusters side by side with pods in %s and Services in %s each", choice.Pods, choice.Services),
+		what:  fmt.Sprintf("two clusters side by side with pods in %s and Services in %s each", s.Pods, s.Services),
 		seen:  fmt.Sprintf("%s; %d of 4 answers are of the own cluster's workload", strings.Join(seen, "; "), answered),
 		bound: "one address for both pods, all answers", pass: len(addresses) == 1 && answered == len(clusters)*2, command: kubernetesCommand,
 	})

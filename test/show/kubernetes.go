@@ -20,7 +20,7 @@ const kubernetesCommand = "make show AREA=kubernetes"
 // of two nodes take to come and go, what they use when nothing is asked of them, and
 // how soon a node that is cut off is known to be.
 func showKubernetes(ctx context.Context, b *bench) error {
-	programs, err := kubePrograms(ctx)
+	programs, err := gobuild.Builder{Catalogue: kube.Catalogue()}.Paths(ctx, nil)
 	if err != nil {
 		return err
 	}
@@ -48,19 +48,6 @@ func showKubernetes(ctx context.Context, b *bench) error {
 		return err
 	}
 	return b.churn(ctx)
-}
-
-// kubePrograms are those of kube's catalogue, built where they are not.
-func kubePrograms(ctx context.Context) (map[string]string, error) {
-	b, paths := gobuild.Builder{Catalogue: kube.Catalogue()}, map[string]string{}
-	for _, name := range kube.Catalogue().Names() {
-		path, err := b.Path(ctx, name)
-		if err != nil {
-			return nil, err
-		}
-		paths[name] = path
-	}
-	return paths, nil
 }
 
 // clusters takes a lab up whose two clusters are of Kubernetes.

@@ -34,6 +34,7 @@ var areas = map[string]func(context.Context, *bench) error{
 	"netem":      showNetem,
 	"ten":        showTen,
 	"kubernetes": showKubernetes,
+	"bundle":     showBundle,
 }
 
 func main() {

@@ -9,10 +9,12 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"os"
 	"strings"
 
+	"skerry.dev/skerry/internal/whole"
 	"skerry.dev/skerry/lab/report"
 	"skerry.dev/skerry/lab/run"
 )
@@ -46,21 +48,16 @@ func write(args []string) error {
 	return replace(args[0], text)
 }
 
-// replace puts a text in place of that of a file, in one step.
+// replace puts a text in place of that of a file, with the same rights.
 func replace(path, text string) error {
 	info, err := os.Stat(path)
 	if err != nil {
 		return err
 	}
-	temporary := path + ".new"
-	err = os.WriteFile(temporary, []byte(text), info.Mode().Perm())
-	if err == nil {
-		err = os.Rename(temporary, path)
-	}
-	if err != nil {
-		return errors.Join(err, os.RemoveAll(temporary))
-	}
-	return nil
+	return whole.Write(path, info.Mode().Perm(), func(w io.Writer) error {
+		_, err := io.WriteString(w, text)
+		return err
+	})
 }
 
 // fill replaces what stands between the comments of the experiment.

@@ -20,9 +20,9 @@ import (
 
 const table = "skerry"
 
-// bridgeCallSysctl has bridged packets pass the IP hooks, the only ones where
+// BridgeCall has bridged packets pass the IP hooks, the only ones where
 // NFQUEUE exists as a target.
-const bridgeCallSysctl = "/proc/sys/net/bridge/bridge-nf-call-iptables"
+const BridgeCall = "/proc/sys/net/bridge/bridge-nf-call-iptables"
 
 // Rule gives the packets of a match to a queue or to a qdisc's class, or exempts
 // them from the rules behind it.
@@ -89,7 +89,7 @@ func (t *Table) Set(rules []Rule) error {
 		}
 	}
 	if queuesBridged {
-		if err := os.WriteFile(bridgeCallSysctl, []byte("1"), 0); err != nil {
+		if err := os.WriteFile(BridgeCall, []byte("1"), 0); err != nil {
 			return fmt.Errorf("pass bridged packets to the emulator (kernel module br_netfilter): %w", err)
 		}
 	}

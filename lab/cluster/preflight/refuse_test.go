@@ -1,4 +1,4 @@
-package cluster
+package preflight
 
 import (
 	"errors"
@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"skerry.dev/skerry/lab/cluster/spec"
 	"skerry.dev/skerry/lab/topology"
 )
 
@@ -25,68 +26,28 @@ func roomy() machine {
 	return machine{
 		now:   time.Date(2026, time.November, 21, 12, 0, 0, 0, time.UTC),
 		built: time.Date(2026, time.November, 21, 12, 30, 0, 0, time.UTC), // by a clock that is ahead by less than the slack
-		dir:   "/run/skerry", memory: 8e9, disk: 8e9,
+		dir:   "/run/skerry", memory: 8e9, disk: 8e9, cores: 2, total: 1 << 30,
 		subnets: []subnet{{"eth0", netip.MustParsePrefix("192.0.2.0/24")}},
 	}
 }
 
-func TestRefuse(t *testing.T) {
-	for name, c := range map[string]struct {
-		spoil      func(m *machine, c *Choice)
-		want, hint string // empty for what is taken
-	}{
-		"nothing": {func(*machine, *Choice) {}, "", ""},
-		"the network of eth0 is that of pods": {
-			func(m *machine, _ *Choice) {
-				m.subnets = append(m.subnets, subnet{"eth1", netip.MustParsePrefix("10.102.3.0/24")})
-			},
-			"pods of cluster c2, 10.102.0.0/16, overlap 10.102.3.0/24, the network of this machine's interface eth1",
-			"write kubernetes: {pods: 172.16.0.0/16} in the file, or another range that is free here",
-		},
-		"a network that holds all of 10": {
-			func(m *machine, c *Choice) {
-				m.subnets = []subnet{{"wan0", netip.MustParsePrefix("10.0.0.0/8")}, {"docker0", netip.MustParsePrefix("172.16.0.0/15")}}
-				c.Pods = netip.MustParsePrefix("172.18.0.0/16")
-			},
-			"services of cluster c1, 10.201.0.0/16, overlap 10.0.0.0/8, the network of this machine's interface wan0",
-			"write kubernetes: {services: 172.19.0.0/16} in the file, or another range that is free here",
-		},
-		"chosen ranges that are free": {
-			func(m *machine, c *Choice) {
-				m.subnets = []subnet{{"wan0", netip.MustParsePrefix("10.0.0.0/8")}}
-				c.Pods, c.Services = netip.MustParsePrefix("172.18.0.0/16"), netip.MustParsePrefix("172.19.0.0/16")
-			}, "", "",
-		},
-		"no range to name": {
-			func(m *machine, _ *Choice) { m.subnets = []subnet{{"tun0", netip.MustParsePrefix("0.0.0.0/0")}} },
-			"pods of cluster c1, 10.101.0.0/16, overlap 0.0.0.0/0, the network of this machine's interface tun0",
-			"set kubernetes.pods in the file to a range that is free here",
-		},
-		"memory": {
-			func(m *machine, _ *Choice) { m.memory = 1.79e9 },
-			"Kubernetes on 4 nodes of 2 clusters wants 1.80 GB of memory, and 1.79 GB are free",
-			"free some, or take clusters or nodes out of the topology",
-		},
-		"memory that is enough": {func(m *machine, _ *Choice) { m.memory = 1.8e9 }, "", ""},
-		"disk": {
-			func(m *machine, _ *Choice) { m.disk = 1e6 },
-			"Kubernetes on 4 nodes of 2 clusters wants 0.58 GB of disk at /run/skerry, and 0.00 GB are free",
-			"free some, or take clusters or nodes out of the topology",
-		},
-		"a clock of 1970": {
-			func(m *machine, _ *Choice) { m.now, m.built = time.Unix(0, 0), time.Unix(0, 0) },
-			"the clock says 1970-01-01T00:00:00Z, before 2026-01-01T00:00:00Z, which is past: certificates of clusters would not hold",
-			"set the machine's clock; 'date --set' does, or a client of NTP",
-		},
-		"a clock before this program": {
-			func(m *machine, _ *Choice) { m.built = m.now.Add(2 * time.Hour) },
-			"the clock says 2026-11-21T12:00:00Z, before 2026-11-21T14:00:00Z, which is past: certificates of clusters would not hold",
-			"set the machine's clock; 'date --set' does, or a client of NTP",
-		},
-	} {
-		m, choice := roomy(), Choice{}
-		c.spoil(&m, &choice)
-		err := m.refuse(&pairs, choice)
+func capacityOf(head spec.Capacity) map[topology.Ref]spec.Capacity {
+	return map[topology.Ref]spec.Capacity{"c1/head": head}
+}
+
+// spoilt is a machine, or what is asked of it, that something speaks against; for what
+// is taken there is nothing to want.
+type spoilt struct {
+	spoil      func(m *machine, s *spec.Spec)
+	want, hint string
+}
+
+func refuses(t *testing.T, cases map[string]spoilt) {
+	t.Helper()
+	for name, c := range cases {
+		m, s := roomy(), spec.Spec{}
+		c.spoil(&m, &s)
+		err := m.refuse(&pairs, s)
 		if c.want == "" {
 			if err != nil {
 				t.Errorf("%s: %v", name, err)
@@ -103,11 +64,84 @@ func TestRefuse(t *testing.T) {
 	}
 }
 
+func TestRefuse(t *testing.T) {
+	refuses(t, map[string]spoilt{
+		"nothing": {func(*machine, *spec.Spec) {}, "", ""},
+		"the network of eth0 is that of pods": {
+			func(m *machine, _ *spec.Spec) {
+				m.subnets = append(m.subnets, subnet{"eth1", netip.MustParsePrefix("10.102.3.0/24")})
+			},
+			"pods of cluster c2, 10.102.0.0/16, overlap 10.102.3.0/24, the network of this machine's interface eth1",
+			"write kubernetes: {pods: 172.16.0.0/16} in the file, or another range that is free here",
+		},
+		"a network that holds all of 10": {
+			func(m *machine, s *spec.Spec) {
+				m.subnets = []subnet{{"wan0", netip.MustParsePrefix("10.0.0.0/8")}, {"docker0", netip.MustParsePrefix("172.16.0.0/15")}}
+				s.Pods = netip.MustParsePrefix("172.18.0.0/16")
+			},
+			"services of cluster c1, 10.201.0.0/16, overlap 10.0.0.0/8, the network of this machine's interface wan0",
+			"write kubernetes: {services: 172.19.0.0/16} in the file, or another range that is free here",
+		},
+		"chosen ranges that are free": {
+			func(m *machine, s *spec.Spec) {
+				m.subnets = []subnet{{"wan0", netip.MustParsePrefix("10.0.0.0/8")}}
+				s.Pods, s.Services = netip.MustParsePrefix("172.18.0.0/16"), netip.MustParsePrefix("172.19.0.0/16")
+			}, "", "",
+		},
+		"no range to name": {
+			func(m *machine, _ *spec.Spec) { m.subnets = []subnet{{"tun0", netip.MustParsePrefix("0.0.0.0/0")}} },
+			"pods of cluster c1, 10.101.0.0/16, overlap 0.0.0.0/0, the network of this machine's interface tun0",
+			"set kubernetes.pods in the file to a range that is free here",
+		},
+		"memory": {
+			func(m *machine, _ *spec.Spec) { m.memory = 1.79e9 },
+			"Kubernetes on 4 nodes of 2 clusters wants 1.80 GB of memory, and 1.79 GB are free",
+			"free some, or take clusters or nodes out of the topology",
+		},
+		"memory that is enough": {func(m *machine, _ *spec.Spec) { m.memory = 1.8e9 }, "", ""},
+		"disk": {
+			func(m *machine, _ *spec.Spec) { m.disk = 1e6 },
+			"Kubernetes on 4 nodes of 2 clusters wants 0.58 GB of disk at /run/skerry, and 0.00 GB are free",
+			"free some, or take clusters or nodes out of the topology",
+		},
+		"a clock of 1970": {
+			func(m *machine, _ *spec.Spec) { m.now, m.built = time.Unix(0, 0), time.Unix(0, 0) },
+			"the clock says 1970-01-01T00:00:00Z, before 2026-01-01T00:00:00Z, which is past: certificates of clusters would not hold",
+			"set the machine's clock; 'date --set' does, or a client of NTP",
+		},
+		"a clock before this program": {
+			func(m *machine, _ *spec.Spec) { m.built = m.now.Add(2 * time.Hour) },
+			"the clock says 2026-11-21T12:00:00Z, before 2026-11-21T14:00:00Z, which is past: certificates of clusters would not hold",
+			"set the machine's clock; 'date --set' does, or a client of NTP",
+		},
+	})
+}
+
+func TestRefuseCapacity(t *testing.T) {
+	refuses(t, map[string]spoilt{
+		"a node of more cores than there are": {
+			func(_ *machine, s *spec.Spec) { s.Capacity = capacityOf(spec.Capacity{MilliCPU: 2001}) },
+			"node c1/head is to have 2.001 cores, and this machine has 2",
+			"write at most 2 for its cpu in kubernetes.nodes, or leave that out for all there is",
+		},
+		"a node of more memory than there is": {
+			func(_ *machine, s *spec.Spec) { s.Capacity = capacityOf(spec.Capacity{Memory: 2 << 30}) },
+			"node c1/head is to have 2048 MiB of memory, and this machine has 1024 MiB",
+			"write at most 1024 MiB for its memory in kubernetes.nodes, or leave that out for all there is",
+		},
+		"a node of all there is": {
+			func(_ *machine, s *spec.Spec) {
+				s.Capacity = capacityOf(spec.Capacity{MilliCPU: 2000, Memory: 1 << 30})
+			}, "", "",
+		},
+	})
+}
+
 // What the machine says of itself is read as it is.
 func TestLook(t *testing.T) {
 	before := time.Now()
 	m, err := look(filepath.Join(t.TempDir(), "not", "there"), before)
-	if err != nil || m.memory == 0 || m.disk == 0 || m.now != before || m.built.After(time.Now()) {
+	if err != nil || m.memory == 0 || m.disk == 0 || m.cores == 0 || m.total < m.memory || m.now != before || m.built.After(time.Now()) {
 		t.Errorf("%+v, %v", m, err)
 	}
 	for text, want := range map[string]uint64{
@@ -128,26 +162,26 @@ func TestLook(t *testing.T) {
 func TestNeeds(t *testing.T) {
 	always := []string{"control group controller cpu", "control group controller memory", "control group controller pids", "overlayfs", "nf_tables that nft can use"}
 	for _, c := range []struct {
-		Choice
+		spec.Spec
 		more []string
 	}{
-		{Choice{}, nil},
-		{Choice{Proxy: ProxyNone}, nil},
-		{Choice{CNI: CNIBridge}, []string{"bridge", "br_netfilter"}},
-		{Choice{CNI: CNIFlannel}, []string{"bridge", "br_netfilter", "vxlan"}},
-		{Choice{Proxy: ProxyIPTables}, []string{"ip_tables that iptables can use"}},
-		{Choice{Proxy: ProxyIPVS}, []string{"ip_vs", "dummy", "ip_set that ipset can use", "ip_tables that iptables can use"}},
+		{spec.Spec{}, nil},
+		{spec.Spec{Proxy: spec.ProxyNone}, nil},
+		{spec.Spec{CNI: spec.CNIBridge}, []string{"bridge", "br_netfilter"}},
+		{spec.Spec{CNI: spec.CNIFlannel}, []string{"bridge", "br_netfilter", "vxlan"}},
+		{spec.Spec{Proxy: spec.ProxyIPTables}, []string{"ip_tables that iptables can use"}},
+		{spec.Spec{Proxy: spec.ProxyIPVS}, []string{"ip_vs", "dummy", "ip_set that ipset can use", "ip_tables that iptables can use"}},
 	} {
-		choice, err := c.complete()
+		s, err := c.Complete(&pairs)
 		if err != nil {
 			t.Fatal(err)
 		}
 		var got []string
-		for _, n := range choice.needs() {
+		for _, n := range needs(s) {
 			got = append(got, n.what)
 		}
 		if want := append(always[:len(always):len(always)], c.more...); strings.Join(got, ", ") != strings.Join(want, ", ") {
-			t.Errorf("%+v needs %q, want %q", c.Choice, got, want)
+			t.Errorf("%+v needs %q, want %q", c.Spec, got, want)
 		}
 	}
 }

@@ -1,4 +1,4 @@
-package cluster
+package preflight
 
 import (
 	"errors"
@@ -23,11 +23,10 @@ func look(dir string, now time.Time) (machine, error) {
 	if m.built, err = built(); err != nil {
 		return machine{}, err
 	}
-	text, err := os.ReadFile("/proc/meminfo")
-	if err != nil {
-		return machine{}, fmt.Errorf("look at memory: %w", err)
+	if m.memory, err = FreeMemory(); err != nil {
+		return machine{}, err
 	}
-	if m.memory, err = available(string(text)); err != nil {
+	if m.cores, m.total, err = size(); err != nil {
 		return machine{}, err
 	}
 	if m.disk, err = freeAt(dir); err != nil {
@@ -35,6 +34,19 @@ func look(dir string, now time.Time) (machine, error) {
 	}
 	m.subnets, err = subnets()
 	return m, err
+}
+
+// size is what the machine lets this process have: cores, and memory in bytes.
+func size() (cores int, memory uint64, err error) {
+	var cpus unix.CPUSet
+	if err := unix.SchedGetaffinity(0, &cpus); err != nil {
+		return 0, 0, fmt.Errorf("count cores: %w", err)
+	}
+	var info unix.Sysinfo_t
+	if err := unix.Sysinfo(&info); err != nil {
+		return 0, 0, fmt.Errorf("look at memory: %w", err)
+	}
+	return cpus.Count(), info.Totalram * uint64(info.Unit), nil
 }
 
 // built is when the file of this program was written.
@@ -51,6 +63,15 @@ func built() (time.Time, error) {
 }
 
 var errMemory = errors.New("/proc/meminfo does not say how much memory is available")
+
+// FreeMemory of the machine that can be had without swapping, in bytes.
+func FreeMemory() (uint64, error) {
+	text, err := os.ReadFile("/proc/meminfo")
+	if err != nil {
+		return 0, fmt.Errorf("look at memory: %w", err)
+	}
+	return available(string(text))
+}
 
 // available is the memory that can be had without swapping, in bytes, as /proc/meminfo
 // tells it.

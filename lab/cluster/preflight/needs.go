@@ -1,4 +1,4 @@
-package cluster
+package preflight
 
 import (
 	"errors"
@@ -11,7 +11,9 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
+	"skerry.dev/skerry/lab/cluster/spec"
 	"skerry.dev/skerry/lab/host"
+	"skerry.dev/skerry/lab/impair/classify"
 )
 
 // need is something that clusters need of the kernel, or a program of the machine.
@@ -80,8 +82,8 @@ func module(name, option string) string {
 	return "modprobe " + name + ", or a kernel with " + option
 }
 
-// needs of a choice, in the order in which they are tried.
-func (c Choice) needs() []need {
+// needs of a spec, in the order in which they are tried.
+func needs(s spec.Spec) []need {
 	var all []need
 	for _, controller := range []string{"cpu", "memory", "pids"} {
 		all = append(all, need{
@@ -93,24 +95,24 @@ func (c Choice) needs() []need {
 		need{"overlayfs", "containerd", module("overlay", "CONFIG_OVERLAY_FS"), "", fresh(tryOverlay)},
 		need{"nf_tables that nft can use", "a node", module("nf_tables", "CONFIG_NF_TABLES, CONFIG_NFT_MASQ and CONFIG_NFT_FIB_INET"), "", fresh(tryNFTables)})
 	cni := func(what, remedy string, try func() error) {
-		all = append(all, need{what, "cni: " + c.CNI, remedy, "cni: " + CNIPtp, fresh(try)})
+		all = append(all, need{what, "cni: " + s.CNI, remedy, "cni: " + spec.CNIPtp, fresh(try)})
 	}
 	proxy := func(what, remedy string, try func() error) {
-		all = append(all, need{what, "proxy: " + c.Proxy, remedy, "proxy: " + ProxyNFTables, fresh(try)})
+		all = append(all, need{what, "proxy: " + s.Proxy, remedy, "proxy: " + spec.ProxyNFTables, fresh(try)})
 	}
-	if c.Bridged() {
+	if s.Bridged() {
 		cni("bridge", module("bridge", "CONFIG_BRIDGE"), tryLink(&netlink.Bridge{}))
 		cni("br_netfilter", module("br_netfilter", "CONFIG_BRIDGE_NETFILTER"), tryBridgeFilter)
 	}
-	if c.CNI == CNIFlannel {
+	if s.Tunnels() {
 		cni("vxlan", module("vxlan", "CONFIG_VXLAN"), tryLink(&netlink.Vxlan{VxlanId: 1}))
 	}
-	if c.Proxy == ProxyIPVS {
+	if s.Proxy == spec.ProxyIPVS {
 		proxy("ip_vs", module("ip_vs", "CONFIG_IP_VS"), tryIPVS)
 		proxy("dummy", module("dummy", "CONFIG_DUMMY"), tryLink(&netlink.Dummy{}))
 		proxy("ip_set that ipset can use", module("ip_set_hash_ipport", "CONFIG_IP_SET_HASH_IPPORT"), tryIPSet)
 	}
-	if c.Proxy == ProxyIPTables || c.Proxy == ProxyIPVS {
+	if s.Proxy == spec.ProxyIPTables || s.Proxy == spec.ProxyIPVS {
 		proxy("ip_tables that iptables can use", module("ip_tables", "CONFIG_IP_NF_NAT, or CONFIG_NFT_COMPAT"), tryIPTables)
 	}
 	return all
@@ -200,7 +202,7 @@ func tryLink(link netlink.Link) func() error {
 // tryBridgeFilter looks for the sysctl by which a node has rules see what passes its
 // bridge.
 func tryBridgeFilter() error {
-	_, err := os.Stat(bridgeFilter)
+	_, err := os.Stat(classify.BridgeCall)
 	return err
 }
 

@@ -1,4 +1,7 @@
-package cluster
+// Package pki makes the certificates of one cluster, by an authority that is made with
+// it and known to no other. It keeps nothing and writes no file but where it is told to.
+// Start at New.
+package pki
 
 import (
 	"crypto"
@@ -11,56 +14,56 @@ import (
 	"fmt"
 	"math/big"
 	"net"
+	"os"
 	"time"
 )
 
 const (
 	// certificatesLast is how long those of a cluster are valid: longer than labs.
 	certificatesLast = 365 * 24 * time.Hour
-	// clockSlack is how far a certificate begins before it is made, for clocks that
+	// ClockSlack is how far a certificate begins before it is made, for clocks that
 	// are set back.
-	clockSlack = time.Hour
+	ClockSlack = time.Hour
 	// serialBits of a certificate's number, at random: RFC 5280, section 4.1.2.2.
 	serialBits = 120
 )
 
-// authority signs the certificates of one cluster: of its API server, of all that
-// call it, and of service accounts. It is made with the cluster and known to no
-// other.
-type authority struct {
+// Authority signs the certificates of one cluster: of its API server, of all that
+// call it, and of service accounts.
+type Authority struct {
 	certificate *x509.Certificate
 	key         crypto.Signer
-	// pem is the certificate.
-	pem []byte
+	// PEM is the certificate.
+	PEM []byte
 	now time.Time
 }
 
-// identity is a certificate with its key, both in PEM.
-type identity struct{ certificate, key []byte }
+// Identity is a certificate with its key, both in PEM.
+type Identity struct{ Certificate, Key []byte }
 
-// newAuthority makes the authority of a cluster.
-func newAuthority(cluster string, now time.Time) (authority, error) {
+// New makes the authority of a cluster.
+func New(cluster string, now time.Time) (Authority, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
-		return authority{}, fmt.Errorf("make a key: %w", err)
+		return Authority{}, fmt.Errorf("make a key: %w", err)
 	}
 	draft := newDraft(pkix.Name{CommonName: "skerry-" + cluster}, now)
 	draft.IsCA, draft.BasicConstraintsValid = true, true
 	draft.KeyUsage = x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature
 	der, err := x509.CreateCertificate(rand.Reader, draft, draft, key.Public(), key)
 	if err != nil {
-		return authority{}, fmt.Errorf("sign the authority of %s: %w", cluster, err)
+		return Authority{}, fmt.Errorf("sign the authority of %s: %w", cluster, err)
 	}
 	certificate, err := x509.ParseCertificate(der)
-	return authority{certificate, key, block("CERTIFICATE", der), now}, err
+	return Authority{certificate, key, block("CERTIFICATE", der), now}, err
 }
 
-// issue signs an identity for a client, and for a server at hosts, which are names
+// Issue signs an identity for a client, and for a server at hosts, which are names
 // or addresses.
-func (a authority) issue(subject pkix.Name, hosts ...string) (identity, error) {
+func (a Authority) Issue(subject pkix.Name, hosts ...string) (Identity, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
-		return identity{}, fmt.Errorf("make a key: %w", err)
+		return Identity{}, fmt.Errorf("make a key: %w", err)
 	}
 	draft := newDraft(subject, a.now)
 	draft.KeyUsage = x509.KeyUsageDigitalSignature
@@ -75,10 +78,18 @@ func (a authority) issue(subject pkix.Name, hosts ...string) (identity, error) {
 	}
 	der, err := x509.CreateCertificate(rand.Reader, draft, a.certificate, key.Public(), a.key)
 	if err != nil {
-		return identity{}, fmt.Errorf("sign a certificate for %s: %w", subject.CommonName, err)
+		return Identity{}, fmt.Errorf("sign a certificate for %s: %w", subject.CommonName, err)
 	}
 	private, err := x509.MarshalPKCS8PrivateKey(key)
-	return identity{block("CERTIFICATE", der), block("PRIVATE KEY", private)}, err
+	return Identity{block("CERTIFICATE", der), block("PRIVATE KEY", private)}, err
+}
+
+// Write writes FILE.crt and FILE.key.
+func (i Identity) Write(file string) error {
+	if err := os.WriteFile(file+".crt", i.Certificate, 0o644); err != nil {
+		return err
+	}
+	return os.WriteFile(file+".key", i.Key, 0o600)
 }
 
 func newDraft(subject pkix.Name, now time.Time) *x509.Certificate {
@@ -88,7 +99,7 @@ func newDraft(subject pkix.Name, now time.Time) *x509.Certificate {
 	}
 	return &x509.Certificate{
 		SerialNumber: serial, Subject: subject,
-		NotBefore: now.Add(-clockSlack), NotAfter: now.Add(certificatesLast),
+		NotBefore: now.Add(-ClockSlack), NotAfter: now.Add(certificatesLast),
 	}
 }
 

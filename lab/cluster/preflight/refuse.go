@@ -1,11 +1,17 @@
-package cluster
+// Package preflight says why clusters cannot be made on this machine, before anything is
+// made: too little memory, a network that has their addresses, a kernel without what
+// they need. What it tries leaves nothing. Start at Refuse.
+package preflight
 
 import (
 	"fmt"
+	"maps"
 	"net/netip"
 	"slices"
 	"time"
 
+	"skerry.dev/skerry/lab/cluster/pki"
+	"skerry.dev/skerry/lab/cluster/spec"
 	"skerry.dev/skerry/lab/host"
 	"skerry.dev/skerry/lab/topology"
 )
@@ -24,13 +30,13 @@ const (
 // another are not valid by the right one.
 var earliest = time.Date(2026, time.January, 1, 0, 0, 0, 0, time.UTC)
 
-// Refuse says why clusters of a topology cannot be made on this machine, before
-// anything is made: nil where nothing speaks against it. What it tries leaves nothing.
-func Refuse(t *topology.Topology, c Choice, now time.Time) error {
+// Refuse says why clusters of a topology cannot be made on this machine: nil where
+// nothing speaks against it.
+func Refuse(t *topology.Topology, s spec.Spec, now time.Time) error {
 	if err := host.RequireRoot(); err != nil {
 		return err
 	}
-	c, err := c.complete()
+	s, err := s.Complete(t)
 	if err != nil {
 		return err
 	}
@@ -38,10 +44,10 @@ func Refuse(t *topology.Topology, c Choice, now time.Time) error {
 	if err != nil {
 		return err
 	}
-	if err := m.refuse(t, c); err != nil {
+	if err := m.refuse(t, s); err != nil {
 		return err
 	}
-	for _, need := range c.needs() {
+	for _, need := range needs(s) {
 		if err := need.missing(); err != nil {
 			return err
 		}
@@ -58,7 +64,10 @@ type machine struct {
 	// their folder.
 	memory, disk uint64
 	dir          string
-	subnets      []subnet
+	// cores that this process may use, and all the memory that there is, in bytes.
+	cores   int
+	total   uint64
+	subnets []subnet
 }
 
 // subnet is one that an interface of the machine has an address in.
@@ -68,16 +77,19 @@ type subnet struct {
 }
 
 // refuse says what speaks against clusters on a machine.
-func (m machine) refuse(t *topology.Topology, c Choice) error {
+func (m machine) refuse(t *topology.Topology, s spec.Spec) error {
 	least := earliest
 	if m.built.After(least) {
 		least = m.built
 	}
 	// Clocks of file systems are off by a little.
-	if m.now.Before(least.Add(-clockSlack)) {
+	if m.now.Before(least.Add(-pki.ClockSlack)) {
 		return &ClockError{Now: m.now, Least: least}
 	}
-	if err := m.overlap(t, c); err != nil {
+	if err := m.overlap(t, s); err != nil {
+		return err
+	}
+	if err := m.outgrown(s.Capacity); err != nil {
 		return err
 	}
 	clusters, nodes := uint64(len(t.Clusters)), uint64(len(t.Nodes()))
@@ -95,11 +107,11 @@ func (m machine) refuse(t *topology.Topology, c Choice) error {
 
 // overlap says which range of a cluster holds addresses of a network that the machine
 // is in.
-func (m machine) overlap(t *topology.Topology, c Choice) error {
+func (m machine) overlap(t *topology.Topology, s spec.Spec) error {
 	for i, cluster := range t.Clusters {
-		n := c.networkOf(i)
-		for _, r := range []OverlapError{{Key: "pods", Range: n.pods}, {Key: "services", Range: n.services}} {
-			if at := slices.IndexFunc(m.subnets, func(s subnet) bool { return s.Overlaps(r.Range) }); at >= 0 {
+		n := s.Network(i)
+		for _, r := range []OverlapError{{Key: "pods", Range: n.Pods}, {Key: "services", Range: n.Services}} {
+			if at := slices.IndexFunc(m.subnets, func(other subnet) bool { return other.Overlaps(r.Range) }); at >= 0 {
 				r.Cluster, r.Interface, r.Subnet, r.Free = cluster.Name, m.subnets[at].link, m.subnets[at].Prefix, m.free(t, n)
 				return &r
 			}
@@ -110,9 +122,9 @@ func (m machine) overlap(t *topology.Topology, c Choice) error {
 
 // free is a range that neither the machine nor the lab has, of those for private use
 // (RFC 1918); not valid where there is none left to try.
-func (m machine) free(t *topology.Topology, n network) netip.Prefix {
+func (m machine) free(t *topology.Topology, n spec.Network) netip.Prefix {
 	const first, last, length = 16, 31, 16
-	taken := append(t.Networks(), n.pods, n.services)
+	taken := append(t.Networks(), n.Pods, n.Services)
 	for _, s := range m.subnets {
 		taken = append(taken, s.Prefix)
 	}
@@ -123,6 +135,40 @@ func (m machine) free(t *topology.Topology, n network) netip.Prefix {
 		}
 	}
 	return netip.Prefix{}
+}
+
+// outgrown says which node is to have more than the machine.
+func (m machine) outgrown(all map[topology.Ref]spec.Capacity) error {
+	const milli, mebi = 1000, 20
+	for _, node := range slices.Sorted(maps.Keys(all)) {
+		c := all[node]
+		switch {
+		case c.MilliCPU > int64(m.cores)*milli:
+			return &CapacityError{node, "cpu", fmt.Sprintf("%g cores", float64(c.MilliCPU)/milli), fmt.Sprint(m.cores)}
+		case uint64(c.Memory) > m.total:
+			return &CapacityError{node, "memory", fmt.Sprintf("%d MiB of memory", c.Memory>>mebi), fmt.Sprintf("%d MiB", m.total>>mebi)}
+		}
+	}
+	return nil
+}
+
+// CapacityError says that a node is to have more than the machine.
+type CapacityError struct {
+	Node topology.Ref
+	// Key of the experiment that sets it: cpu or memory.
+	Key string
+	// Asked is what the node is to have, and Has what the machine has, with units.
+	Asked, Has string
+}
+
+// Error names the node and both figures.
+func (e *CapacityError) Error() string {
+	return fmt.Sprintf("node %s is to have %s, and this machine has %s", e.Node, e.Asked, e.Has)
+}
+
+// Hint names the key.
+func (e *CapacityError) Hint() string {
+	return fmt.Sprintf("write at most %s for its %s in kubernetes.nodes, or leave that out for all there is", e.Has, e.Key)
 }
 
 // OverlapError says that a cluster would have addresses of a network that this machine

@@ -1,4 +1,4 @@
-package cluster
+package pki_test
 
 import (
 	"crypto/tls"
@@ -7,30 +7,32 @@ import (
 	"encoding/pem"
 	"testing"
 	"time"
+
+	"skerry.dev/skerry/lab/cluster/pki"
 )
 
 // A server's identity holds for its names and addresses, a client's for calling;
 // neither holds by another cluster's authority.
 func TestIdentities(t *testing.T) {
 	now := time.Now()
-	a, err := newAuthority("c1", now)
+	a, err := pki.New("c1", now)
 	if err != nil {
 		t.Fatal(err)
 	}
-	made, err := a.issue(pkix.Name{CommonName: "system:node:c1-head", Organization: []string{"system:nodes"}}, "c1-head", "10.1.0.1")
+	made, err := a.Issue(pkix.Name{CommonName: "system:node:c1-head", Organization: []string{"system:nodes"}}, "c1-head", "10.1.0.1")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := tls.X509KeyPair(made.certificate, made.key); err != nil {
+	if _, err := tls.X509KeyPair(made.Certificate, made.Key); err != nil {
 		t.Error(err)
 	}
-	block, _ := pem.Decode(made.certificate)
+	block, _ := pem.Decode(made.Certificate)
 	certificate, err := x509.ParseCertificate(block.Bytes)
 	if err != nil {
 		t.Fatal(err)
 	}
 	roots := x509.NewCertPool()
-	roots.AppendCertsFromPEM(a.pem)
+	roots.AppendCertsFromPEM(a.PEM)
 	for _, name := range []string{"c1-head", "10.1.0.1"} {
 		if _, err := certificate.Verify(x509.VerifyOptions{Roots: roots, DNSName: name, CurrentTime: now}); err != nil {
 			t.Errorf("%s: %v", name, err)
@@ -40,12 +42,12 @@ func TestIdentities(t *testing.T) {
 	if _, err := certificate.Verify(client); err != nil {
 		t.Error(err)
 	}
-	other, err := newAuthority("c2", now)
+	other, err := pki.New("c2", now)
 	if err != nil {
 		t.Fatal(err)
 	}
 	client.Roots = x509.NewCertPool()
-	client.Roots.AppendCertsFromPEM(other.pem)
+	client.Roots.AppendCertsFromPEM(other.PEM)
 	if _, err := certificate.Verify(client); err == nil {
 		t.Error("another cluster's authority vouches for it")
 	}
