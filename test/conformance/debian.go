@@ -16,7 +16,7 @@ import (
 
 // tools are the Debian packages whose programs specs call in pods.
 var tools = []string{
-	"bash", "bind9-dnsutils", "busybox-static", "coreutils", "curl", "findutils", "grep", "hostname", "iproute2",
+	"bash", "bind9-dnsutils", "bsdextrautils", "busybox-static", "coreutils", "curl", "findutils", "grep", "hostname", "iproute2",
 	"libc-bin", "mount", "netcat-openbsd", "procps", "sed", "tar", "util-linux",
 }
 

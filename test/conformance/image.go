@@ -232,7 +232,7 @@ func addBasics(t *tree) error {
 		all = errors.Join(all, t.addLink(folder, "usr/"+folder))
 	}
 	// Specs write for a shell that knows [[, and call tools by their names upstream.
-	all = errors.Join(all, t.addLink("usr/bin/sh", "bash"), t.addLink("usr/bin/nc", "nc.openbsd"))
+	all = errors.Join(all, t.addLink("usr/bin/sh", "bash"), t.addLink("usr/bin/nc", "nc.openbsd"), t.addLink("usr/bin/sysctl", "../sbin/sysctl"))
 	for _, applet := range []string{"awk", "ping", "wget"} {
 		all = errors.Join(all, t.addLink("usr/bin/"+applet, "busybox"))
 	}
