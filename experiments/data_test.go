@@ -171,7 +171,7 @@ func TestSitesAsPublished(t *testing.T) {
 	if err != nil || len(files) != 4 {
 		t.Fatalf("%v, %v", files, err)
 	}
-	for _, file := range append(files, "kubernetes-inl.yaml") {
+	for _, file := range append(files, "kubernetes-inl.yaml", "kubernetes-inl-scaled.yaml") {
 		e := read(t, file)
 		for _, s := range e.Scenarios {
 			site, label, _ := strings.Cut(s.Name, "-")

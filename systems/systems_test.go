@@ -165,7 +165,7 @@ func TestHAProxy(t *testing.T) {
 	}
 }
 
-// TestIngress holds which nodes the two forms of the ingress pass requests to, and
+// TestIngress holds which nodes the forms of the ingress pass requests to, and
 // has HAProxy read their file.
 func TestIngress(t *testing.T) {
 	lab := &topology.Topology{
@@ -175,6 +175,8 @@ func TestIngress(t *testing.T) {
 	for name, want := range map[string]string{
 		"ingress":      "service 10.1.0.2:8080, c1-w2 10.1.0.3:8080",
 		"ingress-head": "service 10.1.0.2:8080, c1-w2 10.1.0.3:8080, c1-head 10.1.0.1:8080",
+		// The Service, at the head's own port of it, by three backends in turn.
+		"ingress-service": "service 10.1.0.1:8080, service 10.1.0.1:8080, service 10.1.0.1:8080",
 	} {
 		p, err := system.LoadPlugin(systems.FS, name)
 		if err != nil {

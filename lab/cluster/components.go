@@ -60,7 +60,10 @@ func (p plane) apiServer() []string {
 	}
 }
 
-// controllerManager finds a node that is cut off within seconds.
+// controllerManager finds a node that is cut off within seconds, and pods that have
+// much to do as soon as it is known. From when on a new pod's use counts is Kubernetes'
+// default, a whole window of metrics-server after it has become ready: what its start
+// takes is no load.
 func (p plane) controllerManager() []string {
 	return []string{
 		"kube-controller-manager",
@@ -74,6 +77,7 @@ func (p plane) controllerManager() []string {
 		"--flex-volume-plugin-dir=/var/lib/kubelet/plugins",
 		"--kube-api-qps=1000", "--kube-api-burst=2000",
 		"--node-monitor-grace-period=5s", "--node-monitor-period=1s",
+		fmt.Sprintf("--horizontal-pod-autoscaler-sync-period=%s", autoscalerPeriod),
 	}
 }
 

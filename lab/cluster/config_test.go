@@ -105,6 +105,7 @@ func TestCommandLines(t *testing.T) {
 		{p.apiServer(), "--service-cluster-ip-range=10.201.0.0/16"},
 		{p.apiServer(), "--advertise-address=10.1.0.1"},
 		{p.controllerManager(), "--node-monitor-grace-period=5s"},
+		{p.controllerManager(), "--horizontal-pod-autoscaler-sync-period=1s"},
 		{p.scheduler(), "--kubeconfig=/lab/c1/scheduler.kubeconfig"},
 	} {
 		if !strings.Contains(strings.Join(c.args, " ")+" ", c.want+" ") {

@@ -14,6 +14,7 @@ import (
 	apps "k8s.io/api/apps/v1"
 	core "k8s.io/api/core/v1"
 	kerrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
@@ -23,18 +24,22 @@ import (
 )
 
 // Workload is an application that a cluster serves: a Deployment with a pod at each
-// of its nodes, behind a Service of its name.
+// of its nodes, or as many over them as an autoscaler wants, behind a Service of its
+// name.
 type Workload struct {
 	Name string
 	// Image that it is made of, which its nodes have; AgentImage where it is empty.
 	Image string
-	// Nodes that serve it, each by one pod.
-	Nodes []topology.Ref
+	// Nodes that serve it, each by one pod; Autoscale has as many pods as they use CPU
+	// time for, of which the first is at the first node.
+	Nodes     []topology.Ref
+	Autoscale *Autoscale
 	// Args of skerry-agent; it listens at Port.
 	Args []string
 	Port int
 	// NodePort at which each of the nodes takes requests for its own pod: none crosses
-	// to another's, and the pod sees who has sent it.
+	// to another's, and the pod sees who has sent it. With an autoscaler every node
+	// takes them for any pod.
 	NodePort int
 	// UDP is what it speaks, in place of TCP; then it is ready as it starts.
 	UDP bool
@@ -81,8 +86,8 @@ func (c *Cluster) Deploy(ctx context.Context, w Workload) error {
 			return err
 		}
 		served, err := c.Endpoints(ctx, w.Name)
-		if err == nil && served < len(w.Nodes) {
-			err = fmt.Errorf("pods at %d of %d nodes: %w", served, len(w.Nodes), errNotReady)
+		if err == nil && served < w.begins() {
+			err = fmt.Errorf("%d of %d pods: %w", served, w.begins(), errNotReady)
 		}
 		return err
 	})
@@ -93,41 +98,71 @@ func (c *Cluster) Deploy(ctx context.Context, w Workload) error {
 	for _, p := range pods {
 		err = errors.Join(err, node.Congest(p.Pid, c.lab.Topology.CongestionControl(), c.lab.Topology.Dual))
 	}
-	return err
+	if err != nil {
+		return err
+	}
+	return c.autoscale(ctx, w)
 }
 
-// deployment has as many pods as nodes serve, and no two of them at one node.
+// begins is how many pods there are before any autoscaler acts.
+func (w Workload) begins() int {
+	if w.Autoscale != nil {
+		return w.Autoscale.Min
+	}
+	return len(w.Nodes)
+}
+
+// deployment has as many pods as nodes serve, and no two of them at one node; with an
+// autoscaler as many as it begins with.
 func (w Workload) deployment(hosts []string) *apps.Deployment {
 	labels := labelsOf(w.Name)
 	pod := w.pod()
-	pod.Affinity = &core.Affinity{
-		NodeAffinity: &core.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &core.NodeSelector{
-			NodeSelectorTerms: []core.NodeSelectorTerm{{MatchExpressions: []core.NodeSelectorRequirement{
-				{Key: core.LabelHostname, Operator: core.NodeSelectorOpIn, Values: hosts},
-			}}},
-		}},
-		PodAntiAffinity: &core.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []core.PodAffinityTerm{
-			{LabelSelector: &meta.LabelSelector{MatchLabels: labels}, TopologyKey: core.LabelHostname},
-		}},
+	if w.Autoscale != nil {
+		spread(&pod, labels, hosts)
+	} else {
+		pod.Affinity = &core.Affinity{NodeAffinity: atHosts(hosts), PodAntiAffinity: &core.PodAntiAffinity{
+			RequiredDuringSchedulingIgnoredDuringExecution: []core.PodAffinityTerm{
+				{LabelSelector: &meta.LabelSelector{MatchLabels: labels}, TopologyKey: core.LabelHostname},
+			},
+		}}
 	}
 	return &apps.Deployment{
 		ObjectMeta: meta.ObjectMeta{Name: w.Name, Labels: labels},
 		Spec: apps.DeploymentSpec{
-			Replicas: new(int32(len(hosts))),
+			Replicas: new(int32(w.begins())),
 			Selector: &meta.LabelSelector{MatchLabels: labels},
 			Template: core.PodTemplateSpec{ObjectMeta: meta.ObjectMeta{Labels: labels}, Spec: pod},
 		},
 	}
 }
 
+// atHosts has a pod at one of the hosts, and nowhere else.
+func atHosts(hosts []string) *core.NodeAffinity {
+	return &core.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &core.NodeSelector{
+		NodeSelectorTerms: []core.NodeSelectorTerm{isHost(hosts)},
+	}}
+}
+
+// isHost chooses nodes by their host names.
+func isHost(hosts []string) core.NodeSelectorTerm {
+	return core.NodeSelectorTerm{MatchExpressions: []core.NodeSelectorRequirement{
+		{Key: core.LabelHostname, Operator: core.NodeSelectorOpIn, Values: hosts},
+	}}
+}
+
 // service has a request stay at the node that it came to: kube-proxy would else pass
-// it on to any of the pods, over a link that no hop map has. Where nodes are dual it
-// has addresses of both families.
+// it on to any of the pods, over a link that no hop map has. With an autoscaler there
+// is no other way to the pods of other nodes. Where nodes are dual it has addresses of
+// both families.
 func (w Workload) service(dual bool) *core.Service {
+	stays := core.ServiceExternalTrafficPolicyLocal
+	if w.Autoscale != nil {
+		stays = core.ServiceExternalTrafficPolicyCluster
+	}
 	s := &core.Service{
 		ObjectMeta: meta.ObjectMeta{Name: w.Name, Labels: labelsOf(w.Name)},
 		Spec: core.ServiceSpec{
-			Type: core.ServiceTypeNodePort, Selector: labelsOf(w.Name), ExternalTrafficPolicy: core.ServiceExternalTrafficPolicyLocal,
+			Type: core.ServiceTypeNodePort, Selector: labelsOf(w.Name), ExternalTrafficPolicy: stays,
 			Ports: []core.ServicePort{{Protocol: w.protocol(), Port: int32(w.Port), TargetPort: intstr.FromInt(w.Port), NodePort: int32(w.NodePort)}},
 		},
 	}
@@ -142,6 +177,9 @@ func (w Workload) pod() core.PodSpec {
 	container := core.Container{
 		Name: w.Name, Image: cmp.Or(w.Image, AgentImage), ImagePullPolicy: core.PullNever, Args: w.Args,
 		Ports: []core.ContainerPort{{ContainerPort: int32(w.Port), Protocol: w.protocol()}},
+	}
+	if w.Autoscale != nil {
+		container.Resources.Requests = core.ResourceList{core.ResourceCPU: *resource.NewMilliQuantity(w.Autoscale.MilliCPU, resource.DecimalSI)}
 	}
 	if !w.UDP {
 		container.ReadinessProbe = &core.Probe{
@@ -238,6 +276,9 @@ func (c *Cluster) ServiceIPs(ctx context.Context, name string) ([]string, error)
 // Remove takes a workload away and returns when it and its pods are gone.
 func (c *Cluster) Remove(ctx context.Context, name string) error {
 	policy := meta.DeletePropagationForeground
+	if err := c.client.AutoscalingV2().HorizontalPodAutoscalers(namespace).Delete(ctx, name, meta.DeleteOptions{}); gone(err) != nil {
+		return fmt.Errorf("remove %s: %w", name, err)
+	}
 	if err := c.client.AppsV1().Deployments(namespace).Delete(ctx, name, meta.DeleteOptions{PropagationPolicy: &policy}); gone(err) != nil {
 		return fmt.Errorf("remove %s: %w", name, err)
 	}

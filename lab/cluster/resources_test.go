@@ -43,6 +43,7 @@ const (
 	workerMilli  = 500
 	workerMemory = 256 << 20
 	burnPort     = 30081
+	scaledPort   = 30082
 )
 
 func TestResources(t *testing.T) {
@@ -85,7 +86,7 @@ func TestResources(t *testing.T) {
 	for range 2 { // more than the node has
 		go func() {
 			for burning.Err() == nil { // kube-proxy's rules follow the pod
-				_, _ = r.burn(burning, "ms=60000")
+				_, _ = r.burn(burning, burnPort, "ms=60000")
 				time.Sleep(10 * time.Millisecond)
 			}
 		}()
@@ -94,6 +95,10 @@ func TestResources(t *testing.T) {
 	t.Run("metrics", r.metrics)
 	stop()
 	t.Run("memory", r.memory)
+	if err := r.cluster.Remove(t.Context(), burn.Name); err != nil { // it has what the node has
+		t.Fatal(err)
+	}
+	t.Run("autoscale", r.autoscale)
 }
 
 // The node has what it was given, and says so.
@@ -121,11 +126,11 @@ func (r resources) capacity(t *testing.T) {
 }
 
 // burn asks the workload to use CPU time or memory.
-func (r resources) burn(ctx context.Context, query string) (string, error) {
+func (r resources) burn(ctx context.Context, port int, query string) (string, error) {
 	client := &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, address string) (net.Conn, error) {
 		return r.lab.Dial(ctx, "c1/head", address)
 	}}}
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("http://10.1.0.2:%d/?%s", burnPort, query), nil)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("http://10.1.0.2:%d/?%s", port, query), nil)
 	if err != nil {
 		return "", err
 	}
@@ -199,7 +204,7 @@ func (r resources) metrics(t *testing.T) {
 
 // A pod that takes more memory than its node has is ended, and that is told.
 func (r resources) memory(t *testing.T) {
-	if said, err := r.burn(t.Context(), "mb=400"); err == nil {
+	if said, err := r.burn(t.Context(), burnPort, "mb=400"); err == nil {
 		t.Errorf("400 MB of 268 were had: %s", said)
 	}
 	const want = "OOMKilled, exit status 137"
@@ -213,6 +218,55 @@ func (r resources) memory(t *testing.T) {
 			t.Fatalf("its pods are %+v, %v", pods, err)
 		}
 		time.Sleep(100 * time.Millisecond)
+	}
+}
+
+// A workload that uses more CPU time than is aimed at gets more pods, over its nodes,
+// and each is told as it comes.
+func (r resources) autoscale(t *testing.T) {
+	const most, within = 3, 90 * time.Second
+	w := cluster.Workload{
+		Name: "scaled", Nodes: []topology.Ref{"c1/worker", "c1/head"}, Port: 8080, NodePort: scaledPort,
+		Args: []string{"serve", "burn", "--listen", "0.0.0.0:8080"}, Autoscale: &cluster.Autoscale{Min: 1, Max: most, Percent: 50, MilliCPU: 100},
+	}
+	if err := r.cluster.Deploy(t.Context(), w); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := r.cluster.Remove(context.WithoutCancel(t.Context()), w.Name); err != nil {
+			t.Error(err)
+		}
+	}()
+	if pods, err := r.cluster.Pods(t.Context(), w.Name); err != nil || len(pods) != 1 || pods[0].Node != w.Nodes[0] {
+		t.Fatalf("it begins with %+v, %v", pods, err)
+	}
+	ctx, stop := context.WithTimeout(t.Context(), within)
+	defer stop()
+	for range 2 {
+		go func() {
+			for ctx.Err() == nil {
+				_, _ = r.burn(ctx, scaledPort, "ms=200")
+			}
+		}()
+	}
+	var told []int
+	began := time.Now()
+	err := r.cluster.Follow(ctx, w.Name, func(pods int) {
+		t.Logf("%d pods after %s", pods, time.Since(began).Round(time.Millisecond))
+		if told = append(told, pods); pods == most {
+			stop()
+		}
+	})
+	if err != nil || len(told) < 2 || told[0] != 1 || !slices.IsSorted(told) || told[len(told)-1] != most {
+		t.Fatalf("told were %v pods within %s, %v", told, within, err)
+	}
+	at := map[topology.Ref]bool{}
+	pods, err := r.cluster.Pods(t.Context(), w.Name)
+	for _, p := range pods {
+		at[p.Node] = true
+	}
+	if err != nil || len(pods) != most || len(at) != len(w.Nodes) {
+		t.Errorf("the pods are %+v, %v", pods, err)
 	}
 }
 

@@ -36,6 +36,9 @@ type Kubernetes struct {
 	Metrics bool `yaml:"metrics,omitempty" json:"metrics,omitempty"`
 	// Registry has the lab keep images that this machine pushes and nodes pull.
 	Registry bool `yaml:"registry,omitempty" json:"registry,omitempty"`
+	// Autoscale has the number of the workload's pods follow their use of CPU time; by
+	// default there is one at each node that serves. metrics-server runs for it.
+	Autoscale *Autoscale `yaml:"autoscale,omitempty" json:"autoscale,omitempty"`
 }
 
 // Names that kubernetes.family may have.
@@ -54,7 +57,7 @@ func (k *Kubernetes) Spec() spec.Spec {
 	}
 	s := spec.Spec{
 		CNI: k.CNI, Proxy: k.Proxy, Pods: k.Pods.Prefix, Services: k.Services.Prefix,
-		Metrics: k.Metrics, Registry: k.Registry, Capacity: map[topology.Ref]spec.Capacity{},
+		Metrics: k.Metrics || k.Autoscale != nil, Registry: k.Registry, Capacity: map[topology.Ref]spec.Capacity{},
 	}
 	for _, n := range k.Nodes {
 		s.Capacity[n.Node] = spec.Capacity{MilliCPU: n.MilliCPU(), Memory: int64(n.Memory)}
@@ -119,6 +122,7 @@ func (c *checker) kubernetes() {
 		c.add("kubernetes.family", nearest.Hint(k.Family, Families()), "there is no family of addresses %.80q", k.Family)
 	}
 	c.nodeCapacities(k.Nodes)
+	c.autoscale(k.Autoscale)
 	clusters := len(c.e.Topology.Clusters)
 	if k.Pods.IsValid() && c.podsFit(k.Pods) {
 		c.apart("kubernetes.pods", k.Pods, owners(k.Services, "Services", topology.ServiceRange, clusters))

@@ -2,6 +2,7 @@ package experiment_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/netip"
 	"os"
 	"reflect"
@@ -94,6 +95,10 @@ func TestSpec(t *testing.T) {
 	if got := e.Kubernetes.Spec(); !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
+	// An autoscaler asks metrics-server.
+	if e, err = onKubernetes(t, "{autoscale: {max: 2, cpu: 50}}"); err != nil || !e.Kubernetes.Spec().Metrics {
+		t.Errorf("an autoscaler is without metrics-server, %v", err)
+	}
 }
 
 func TestKubernetesRanges(t *testing.T) {
@@ -130,12 +135,61 @@ func TestKubernetesRanges(t *testing.T) {
 		"{nodes: [{node: c1/head, cpu: 0.0001}]}":                     "0.0001 cores are too little",
 		"{nodes: [{node: c1/head, cpu: -1}]}":                         "-1 cores are too little",
 		"{nodes: [{node: c1/head, memory: 1MiB}]}":                    "1MiB is too little for a pod",
+		"{autoscale: {max: 4, cpu: 50}}":                              "",
+		"{autoscale: {min: 2, max: 2, cpu: 1000, request: 0.001}}":    "",
+		"{autoscale: {max: 4, cpu: 50, systems: [direct]}}":           "",
+		"{autoscale: {max: 4, cpu: 50, systems: [dirct]}}":            `the experiment has no system "dirct"`,
+		"{autoscale: {cpu: 50}}":                                      `the key "max" is missing`,
+		"{autoscale: {min: 3, max: 2, cpu: 50}}":                      "at most 2 pods are fewer than at least 3\nhint: write 3 or more",
+		"{autoscale: {min: -1, max: 2, cpu: 50}}":                     "-1 pods are not possible\nhint: write 1 to 100",
+		"{autoscale: {max: 101, cpu: 50}}":                            "101 pods are not possible",
+		"{autoscale: {max: 4, cpu: 0}}":                               "a use of 0% cannot be aimed at",
+		"{autoscale: {max: 4, cpu: 1001}}":                            "a use of 1001% cannot be aimed at",
+		"{autoscale: {max: 4, cpu: 50, request: 0.0001}}":             "a pod cannot request 0.0001 cores",
+		"{autoscale: {max: 4, cpu: 50, request: 65}}":                 "a pod cannot request 65 cores",
+		"{autoscale: {max: 4, cpu: 50, replicas: 3}}":                 "replicas",
 		"{pods: 10.96.0.0/16, services: 10.96.0.0/20}":                "10.96.0.0/16 overlaps 10.96.0.0/20, which is for Services",
 	} {
 		_, err := onKubernetes(t, block)
 		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
 			t.Errorf("%s: got %v, want %q", block, err, want)
 		}
+	}
+}
+
+// An autoscaler acts in the cells of the systems that it names, or in all, and nowhere
+// on hosts. What is left out of it has a default.
+func TestAutoscaled(t *testing.T) {
+	for block, want := range map[string]string{ // how many pods there are at least, by system; - where nobody scales
+		"{}":                             "direct -, haproxy-mtls -",
+		"{autoscale: {max: 4, cpu: 50}}": "direct 1, haproxy-mtls 1",
+		"{autoscale: {min: 3, max: 4, cpu: 50, systems: [direct]}}": "direct 3, haproxy-mtls -",
+	} {
+		e, err := onKubernetes(t, block)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, system := range e.Systems {
+			text := system + " -"
+			if a := e.Autoscaled(experiment.Cell{System: system}); a != nil {
+				text = fmt.Sprintf("%s %d", system, a.Least())
+				if a.MilliCPU() != 100 {
+					t.Errorf("%s: a pod requests %d m", block, a.MilliCPU())
+				}
+			}
+			got = append(got, text)
+		}
+		if strings.Join(got, ", ") != want {
+			t.Errorf("%s: %s, want %s", block, strings.Join(got, ", "), want)
+		}
+		e.Substrate = experiment.SubstrateHosts
+		if e.Autoscaled(experiment.Cell{System: "direct"}) != nil {
+			t.Errorf("%s: scaled on hosts", block)
+		}
+	}
+	if got := (experiment.Autoscale{Request: 0.29}).MilliCPU(); got != 290 {
+		t.Errorf("0.29 cores are %d m", got)
 	}
 }
 

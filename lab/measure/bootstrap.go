@@ -106,5 +106,5 @@ func (r *Repetitions) Median(rng *rand.Rand) Estimate { return r.Quantile(0.5, r
 // NaN.
 func MedianRatio(a, b *Repetitions, rng *rand.Rand) Estimate {
 	cells := []Drawn{a.DrawQuantile(0.5, rng), b.DrawQuantile(0.5, rng)}
-	return contrast(cells, 1, func(v []float64) (low, high float64) { return v[0] / v[1], v[0] / v[1] })
+	return contrast(cells, 1, quotient)
 }

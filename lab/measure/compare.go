@@ -36,11 +36,13 @@ type Rule struct {
 
 // Difference is what became of a cell from run A to run B.
 type Difference struct {
-	// Ratio of the median of B to that of A, with its bootstrap interval.
-	Ratio Estimate
-	// Apart is the median of B less that of A, Shift the Hodges–Lehmann estimate of
-	// the same, both in ns; Delta is Cliff's.
-	Apart, Shift, Delta float64
+	// Ratio of the median of B to that of A, and Apart the median of B less that of A
+	// in ns, with their bootstrap intervals.
+	Ratio, Apart Estimate
+	// Jitter is the distance of the quartiles of B less that of A, likewise in ns.
+	Jitter Estimate
+	// Shift is the Hodges–Lehmann estimate of what Apart is, in ns; Delta is Cliff's.
+	Shift, Delta float64
 	// P of RatioPValue, and P adjusted for the family by Holm.
 	P, Adjusted float64
 	// Floor is the noise floor of A as a share: what A differs by from itself.
@@ -70,7 +72,7 @@ func Compare(pairs []Pair, rule Rule, rng *rand.Rand) []Difference {
 	all := make([]Difference, len(pairs))
 	for i, pair := range pairs {
 		all[i] = pair.test(rng)
-		all[i].Ratio = MedianRatio(pair.B, pair.A, rng)
+		all[i].estimate(pair, rng)
 		all[i].Shift = Shift(pair.B.Pooled(), pair.A.Pooled())
 		all[i].Delta = Delta(pair.B.Pooled(), pair.A.Pooled())
 	}
@@ -78,11 +80,24 @@ func Compare(pairs []Pair, rule Rule, rng *rand.Rand) []Difference {
 	return all
 }
 
+// estimate gives what A and B differ by its intervals. Both figures of the medians are
+// made of the same resamples.
+func (d *Difference) estimate(p Pair, rng *rand.Rand) {
+	medians := []Drawn{p.B.DrawQuantile(0.5, rng), p.A.DrawQuantile(0.5, rng)}
+	d.Ratio = contrast(medians, 1, quotient)
+	d.Apart = contrast(medians, 1, difference)
+	d.Jitter = contrast([]Drawn{p.B.DrawIQR(rng), p.A.DrawIQR(rng)}, 1, difference)
+}
+
+// quotient and difference are figures of two cells, for contrast.
+func quotient(v []float64) (low, high float64)   { return v[0] / v[1], v[0] / v[1] }
+func difference(v []float64) (low, high float64) { return v[0] - v[1], v[0] - v[1] }
+
 // test is what of a difference the verdict needs.
 func (p Pair) test(rng *rand.Rand) Difference {
 	floor, _ := p.A.NoiseFloor(rng)
 	a, b := p.A.Pooled().Median(), p.B.Pooled().Median()
-	return Difference{Ratio: Estimate{Value: b / a}, Apart: b - a, P: RatioPValue(p.B, p.A, rng), Floor: floor}
+	return Difference{Ratio: Estimate{Value: b / a}, Apart: Estimate{Value: b - a}, P: RatioPValue(p.B, p.A, rng), Floor: floor}
 }
 
 // decide gives each difference its adjusted p-value and its verdict. Pairs
@@ -112,7 +127,7 @@ func (d Difference) verdict(rule Rule) Verdict {
 	switch {
 	case !(d.Adjusted <= rule.Alpha), math.Abs(d.Ratio.Value-1) <= d.Floor: // either may be NaN
 		return Same
-	case math.Abs(d.Apart) < rule.Resolution:
+	case math.Abs(d.Apart.Value) < rule.Resolution:
 		return Same
 	case d.Ratio.Value > 1:
 		return Slower

@@ -115,6 +115,9 @@ func TestCompareOfOneCell(t *testing.T) {
 	if d.Shift < 1.5e6 || d.Shift > 2.5e6 {
 		t.Errorf("shift %v ns, want about 2 ms", d.Shift)
 	}
+	if a := d.Apart; math.Abs(a.Value-2e6) > 2e5 || !(a.Low < a.Value && a.Value < a.High && a.Low > 1e6 && a.High < 3e6) {
+		t.Errorf("apart by %+v ns, want about 2 ms", a)
+	}
 	if !(d.Floor > 0 && d.Floor < 0.05) {
 		t.Errorf("noise floor %v, want about 1 %%", d.Floor)
 	}
@@ -122,11 +125,37 @@ func TestCompareOfOneCell(t *testing.T) {
 		t.Errorf("the other way round: %+v", d)
 	}
 	// 2 ms apart, so that a coarser resolution sees nothing.
-	if d := Compare([]Pair{{base, slow}}, Rule{Alpha: 0.01, Resolution: 3e6}, rng)[0]; d.Verdict != Same || math.Abs(d.Apart-2e6) > 2e5 {
+	if d := Compare([]Pair{{base, slow}}, Rule{Alpha: 0.01, Resolution: 3e6}, rng)[0]; d.Verdict != Same || math.Abs(d.Apart.Value-2e6) > 2e5 {
 		t.Errorf("by a resolution of 3 ms: %+v", d)
 	}
-	if d := Compare([]Pair{{base, base}}, Rule{Alpha: 0.01}, rng)[0]; d.Verdict != Same || d.Ratio.Value != 1 || d.P != 1 {
+	if d := Compare([]Pair{{base, base}}, Rule{Alpha: 0.01}, rng)[0]; d.Jitter.Value != 0 || d.Verdict != Same || d.Ratio.Value != 1 || d.P != 1 {
 		t.Errorf("against itself: %+v", d)
+	}
+}
+
+// TestCompareOfJitter has the same median in both runs, and in one of them quartiles
+// that are 4 ms apart in place of 2.
+func TestCompareOfJitter(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 4))
+	spread := func(by float64) *Repetitions {
+		values := make([][]float64, 10)
+		for i := range values {
+			for range 200 {
+				values[i] = append(values[i], 20e6+by*(2*rng.Float64()-1))
+			}
+		}
+		return Repeat(values)
+	}
+	narrow, wide := spread(2e6), spread(4e6)
+	d := Compare([]Pair{{narrow, wide}, {wide, narrow}}, Rule{Alpha: 0.01}, rng)
+	if j := d[0].Jitter; math.Abs(j.Value-2e6) > 3e5 || j.Low < 1e6 || j.High > 3e6 || j.Low >= j.Value || j.High <= j.Value {
+		t.Errorf("the quartiles went apart by %+v ns, want about 2 ms", j)
+	}
+	if j := d[1].Jitter; math.Abs(j.Value+2e6) > 3e5 || j.High >= 0 {
+		t.Errorf("the other way round: %+v", j)
+	}
+	if a := d[0].Apart; a.Low >= 0 || a.High <= 0 {
+		t.Errorf("the medians, which are the same, are apart by %+v", a)
 	}
 }
 

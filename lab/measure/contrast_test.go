@@ -8,10 +8,6 @@ import (
 
 func first(values []float64) (low, high float64) { return values[0], values[0] }
 
-func difference(values []float64) (low, high float64) {
-	return values[0] - values[1], values[0] - values[1]
-}
-
 // TestContrastCovers counts how often the interval holds a difference that is
 // there, of two means of few repetitions.
 func TestContrastCovers(t *testing.T) {

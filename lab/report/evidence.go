@@ -21,6 +21,7 @@ type evidence struct {
 	Oracle   table[oracleView]
 	Uses     table[useView]
 	Events   table[eventView]
+	Scales   table[scaleView]
 	// Proven says whether a link was probed, Notes what the oracle does not know.
 	Proven bool
 	Notes  []trouble
@@ -74,6 +75,13 @@ type eventView struct {
 
 type useView struct{ Cell, Process, Node, CPU, CPUEach, Memory string }
 
+// scaleView is the pods of an autoscaled workload in one repetition.
+type scaleView struct {
+	Cell       string
+	Repetition int
+	Pods       string
+}
+
 func evidenceOf(results []Result, heads []factor) evidence {
 	var e evidence
 	decimals := decimalsFor(results)
@@ -93,6 +101,9 @@ func evidenceOf(results []Result, heads []factor) evidence {
 		}
 		e.Uses.add(usesOf(cell, r)...)
 		e.Events.add(eventsOf(cell, r)...)
+		for _, s := range r.Scales {
+			e.Scales.add(scaleView{cell, s.Repetition, s.String()})
+		}
 	}
 	return e
 }
@@ -304,4 +315,17 @@ func eventsOf(cell string, r Result) (all []eventView) {
 		all = append(all, v)
 	}
 	return all
+}
+
+// String is "1 pod, 3 from 17.2 s, 4 from 32.0 s".
+func (s Scaled) String() string {
+	var parts []string
+	for i, now := range s.Scale {
+		if i == 0 {
+			parts = append(parts, counted(now.Pods, "pod"))
+			continue
+		}
+		parts = append(parts, fmt.Sprintf("%d from %.1f s", now.Pods, now.At.Seconds()))
+	}
+	return strings.Join(parts, ", ")
 }

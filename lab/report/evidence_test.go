@@ -75,3 +75,16 @@ func TestLongTableIsCut(t *testing.T) {
 		t.Errorf("%d rows and %d more, open %v", len(all.Rows), all.More, all.Open())
 	}
 }
+
+func TestScaledInWords(t *testing.T) {
+	at := func(s float64, pods int) Scale { return Scale{At: time.Duration(s * 1e9), Pods: pods} }
+	for want, scale := range map[string][]Scale{
+		"":      nil,
+		"1 pod": {at(0.004, 1)}, "2 pods": {at(0, 2)},
+		"1 pod, 3 from 17.2 s, 2 from 81.0 s": {at(0, 1), at(17.21, 3), at(81, 2)},
+	} {
+		if got := (Scaled{Scale: scale}).String(); got != want {
+			t.Errorf("%v reads %q, want %q", scale, got, want)
+		}
+	}
+}

@@ -2,6 +2,7 @@ package report_test
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -287,4 +288,44 @@ func textOf(n *html.Node) string {
 		text.WriteString(textOf(c))
 	}
 	return text.String()
+}
+
+// How a workload was scaled is told for each repetition, on the page and as JSON; of one
+// that was not, nothing is.
+func TestScaleOfAWorkload(t *testing.T) {
+	in := reporttest.WAN(1, 1)
+	if text := textOf(parse(t, render(t, in))); strings.Contains(text, "autoscaled") {
+		t.Error("the page tells of an autoscaled workload where there is none")
+	}
+	in.Results[0].Scales = []report.Scaled{
+		{Repetition: 1, Scale: []report.Scale{{Pods: 1}, {At: 17 * time.Second, Pods: 3}}}, {Repetition: 2, Scale: []report.Scale{{Pods: 1}}},
+	}
+	text := textOf(parse(t, render(t, in)))
+	for _, want := range []string{"Pods of an autoscaled workload", "1 pod, 3 from 17.0 s"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the page does not say %q", want)
+		}
+	}
+	var out bytes.Buffer
+	if err := report.JSON(&out, in); err != nil {
+		t.Fatal(err)
+	}
+	var got struct {
+		Cells []struct {
+			Scales []struct {
+				Repetition int
+				Pods       []struct {
+					AtMs float64 `json:"at_ms"`
+					Pods int
+				}
+			}
+		}
+	}
+	if err := json.Unmarshal(out.Bytes(), &got); err != nil {
+		t.Fatal(err)
+	}
+	one := got.Cells[0].Scales
+	if len(one) != 2 || one[0].Repetition != 1 || len(one[0].Pods) != 2 || one[0].Pods[1].AtMs != 17_000 || one[0].Pods[1].Pods != 3 || got.Cells[1].Scales != nil {
+		t.Errorf("JSON tells %+v", got.Cells[:2])
+	}
 }

@@ -86,6 +86,7 @@ type ground struct {
 	Links  []linkSummary `json:"links,omitempty"`
 	Proofs []try         `json:"proofs,omitempty"`
 	Uses   []use         `json:"resources,omitempty"`
+	Scales []scaled      `json:"scales,omitempty"`
 	HopMap string        `json:"hop_map,omitempty"`
 	Events []event       `json:"events,omitempty"`
 }
@@ -126,6 +127,18 @@ type use struct {
 	Node        string  `json:"node"`
 	CPUMs       float64 `json:"cpu_ms"`
 	MemoryBytes uint64  `json:"memory_bytes"`
+}
+
+// scaled is how many pods took requests in a repetition, as that changed.
+type scaled struct {
+	Repetition int     `json:"repetition"`
+	Pods       []scale `json:"pods"`
+}
+
+// scale is a number of pods from a time on, counted from the beginning of the load.
+type scale struct {
+	AtMs float64 `json:"at_ms"`
+	Pods int     `json:"pods"`
 }
 
 type judgement struct {
@@ -263,6 +276,13 @@ func groundOf(r Result) ground {
 	}
 	for _, e := range r.Events {
 		g.Events = append(g.Events, event{e.Repetition, e.what(), inMs(e.At), inMs(e.Late), inMs(e.Undone)})
+	}
+	for _, s := range r.Scales {
+		one := scaled{Repetition: s.Repetition}
+		for _, now := range s.Scale {
+			one.Pods = append(one.Pods, scale{inMs(now.At), now.Pods})
+		}
+		g.Scales = append(g.Scales, one)
 	}
 	return g
 }

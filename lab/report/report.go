@@ -47,10 +47,12 @@ type Provenance struct {
 }
 
 // Fact about where and when results came about. One of this run alone differs
-// from run to run, and explains no difference between two.
+// from run to run, and explains no difference between two. Of names the whole that it
+// is a part of, or is itself, where there is one.
 type Fact struct {
 	Name, Value string
 	OfRun       bool
+	Of          string
 }
 
 // Result is what one cell amounts to.
@@ -71,8 +73,7 @@ type Result struct {
 	Course
 	// Proofs of the links, one for each try of a repetition.
 	Proofs []Try
-	// Uses of resources, by process.
-	Uses     []Use
+	Resources
 	Oracle   oracle.Prediction
 	Observed oracle.Observed
 	// HopMap is the nodes and links that a request crosses.
@@ -117,6 +118,26 @@ type Try struct {
 	// Repetition and Number count from 1.
 	Repetition, Number int
 	proof.Proof
+}
+
+// Resources are what served a cell.
+type Resources struct {
+	// Uses of resources, by process.
+	Uses []Use
+	// Scales of an autoscaled workload, one for each repetition.
+	Scales []Scaled
+}
+
+// Scaled is how many pods took requests in a repetition, as that changed.
+type Scaled struct {
+	Repetition int
+	Scale      []Scale
+}
+
+// Scale is a number of pods, from a time on that counts from the beginning of the load.
+type Scale struct {
+	At   time.Duration
+	Pods int
 }
 
 // Use is what the processes of one name consumed in a repetition.

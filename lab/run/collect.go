@@ -117,7 +117,7 @@ type collection struct {
 	counters map[string]impair.Counters
 	tries    []report.Try
 	rejected []string
-	uses     []report.Use
+	report.Resources
 }
 
 // collect reads all tries of a cell's repetitions.
@@ -192,6 +192,22 @@ func (c *collection) add(r Repetition, requests []sample.Request) {
 	for _, use := range r.Uses {
 		c.use(use)
 	}
+	c.scale(r)
+}
+
+// scale adds how an autoscaled workload was scaled in one repetition.
+func (c *collection) scale(r Repetition) {
+	if len(r.Scale) == 0 {
+		return
+	}
+	if len(c.Scales) == 0 {
+		c.notes = append(c.notes, "pods that an autoscaler adds at other nodes are further away than the way of a request says")
+	}
+	scaled := report.Scaled{Repetition: r.Repetition}
+	for _, s := range r.Scale {
+		scaled.Scale = append(scaled.Scale, report.Scale{At: time.Duration(s.AtNs), Pods: s.Pods})
+	}
+	c.Scales = append(c.Scales, scaled)
 }
 
 // addRequests takes requests whose beginnings are known.
@@ -233,14 +249,14 @@ func (c *collection) addTotal(total sample.Summary, requests []sample.Request) {
 
 // use adds what a process consumed in one repetition.
 func (c *collection) use(u host.Use) {
-	for i := range c.uses {
-		if c.uses[i].Name == u.Name && c.uses[i].Node == u.Node {
-			c.uses[i].CPU += u.CPU
-			c.uses[i].MemoryBytes = max(c.uses[i].MemoryBytes, uint64(u.MemoryPeak))
+	for i := range c.Uses {
+		if c.Uses[i].Name == u.Name && c.Uses[i].Node == u.Node {
+			c.Uses[i].CPU += u.CPU
+			c.Uses[i].MemoryBytes = max(c.Uses[i].MemoryBytes, uint64(u.MemoryPeak))
 			return
 		}
 	}
-	c.uses = append(c.uses, report.Use{Name: u.Name, Node: u.Node, CPU: u.CPU, MemoryBytes: uint64(u.MemoryPeak)})
+	c.Uses = append(c.Uses, report.Use{Name: u.Name, Node: u.Node, CPU: u.CPU, MemoryBytes: uint64(u.MemoryPeak)})
 }
 
 // result is the cell as a report shows it. Its interval is drawn by the cell's
@@ -251,9 +267,10 @@ func (c *collection) result() report.Result {
 	r := report.Result{
 		Cell: c.cell, Summary: c.pooled.Summary, PerRepetition: c.pooled.Each, Values: c.pooled.Values,
 		Median: c.pooled.Values.Median(rand.New(rand.NewPCG(digest.Sum64(), 0))),
-		Course: c.course, Proofs: c.tries, Uses: c.uses, HopMap: c.hops,
+		Course: c.course, Proofs: c.tries, HopMap: c.hops,
 		Observed: oracle.Mean(c.observed), Lacks: c.lacks,
 		Rejected: strings.Join(c.rejected, "; "), Total: len(c.totals) > 0,
+		Resources: c.Resources,
 	}
 	if c.hops.Start != "" {
 		r.Oracle = oracle.Predict(c.cell, c.hops, c.congestion)

@@ -87,7 +87,7 @@ func (r *runner) deploy(ctx context.Context, a *attempt, v system.Values) (serve
 		c := r.clusters[name]
 		d.clusters = append(d.clusters, c)
 		err := c.Deploy(ctx, cluster.Workload{
-			Name: serviceName, Nodes: nodes[name], Port: workloadPort, NodePort: nodePort,
+			Name: serviceName, Nodes: nodes[name], Autoscale: autoscaled(r.Experiment.Autoscaled(a.Cell)), Port: workloadPort, NodePort: nodePort,
 			UDP:  a.Cell.Protocol == experiment.ProtocolUDP,
 			Args: []string{"serve", a.Cell.Workload, "--protocol", a.Cell.Speaks(), "--listen", net.JoinHostPort(everywhere, strconv.Itoa(workloadPort))},
 		})
@@ -106,6 +106,14 @@ func (r *runner) deploy(ctx context.Context, a *attempt, v system.Values) (serve
 		}
 	}
 	return d, nil
+}
+
+// autoscaled is how a cluster has the workload scaled; nil where nobody does.
+func autoscaled(a *experiment.Autoscale) *cluster.Autoscale {
+	if a == nil {
+		return nil
+	}
+	return &cluster.Autoscale{Min: a.Least(), Max: a.Max, Percent: a.CPU, MilliCPU: a.MilliCPU()}
 }
 
 // serving are the nodes that serve the workload, by their clusters, of which the

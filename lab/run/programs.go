@@ -10,6 +10,8 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+
+	"skerry.dev/skerry/kube"
 )
 
 // Program is a binary that a run starts.
@@ -17,11 +19,17 @@ type Program struct {
 	Name string `json:"name"`
 	// Path of the file, links followed.
 	Path string `json:"path"`
-	// Version of a load's tool or of a broker, as it says.
+	// Version of a load's tool or of a broker, as it says, or that a program of clusters
+	// is pinned to.
 	Version string `json:"version,omitempty"`
+	// Of names the whole that it is a part of: Kubernetes.
+	Of string `json:"of,omitempty"`
 	// SHA256 of the file, in hexadecimal. Libraries that it loads are not in it.
 	SHA256 string `json:"sha256"`
 }
+
+// kubernetesName is the whole that clusters are made of.
+const kubernetesName = "Kubernetes"
 
 // programs are skerry itself, its agent, what the systems say that they need, the
 // tools that drive loads, and brokers.
@@ -56,6 +64,10 @@ func (r *runner) programs() ([]Program, error) {
 			return nil, err
 		}
 		p.Version = cmp.Or(r.Tools[name].Version, r.Brokers[name].Version)
+		if _, ok := r.Kubernetes[name]; ok {
+			p.Of = kubernetesName
+			_, p.Version, _ = kube.Catalogue().Version(name)
+		}
 		all = append(all, p)
 	}
 	return all, nil

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"skerry.dev/skerry/kube"
 	"skerry.dev/skerry/lab/experiment"
 	"skerry.dev/skerry/lab/host"
 	"skerry.dev/skerry/lab/report"
@@ -160,11 +161,14 @@ func (r Record) facts() []report.Fact {
 		facts = append(facts, report.Fact{Name: name, Value: value})
 	}
 	for _, p := range r.Programs {
+		if p.Of != "" && p.Name == kube.Kubernetes {
+			facts = append(facts, report.Fact{Name: p.Of, Value: p.Version, Of: p.Of})
+		}
 		value := shownDigest(p.SHA256)
 		if p.Version != "" {
 			value = p.Version + ", " + value
 		}
-		facts = append(facts, report.Fact{Name: p.Path, Value: value})
+		facts = append(facts, report.Fact{Name: p.Path, Value: value, Of: p.Of})
 	}
 	for _, f := range r.Recordings {
 		facts = append(facts, report.Fact{Name: f.Path, Value: shownDigest(f.SHA256)})

@@ -134,6 +134,25 @@ func TestProgramAt(t *testing.T) {
 	}
 }
 
+// Programs of clusters are parts of Kubernetes, whose version is told by itself.
+func TestProgramFacts(t *testing.T) {
+	r := Record{Machine: Machine{Kernel: "Linux"}, Programs: []Program{
+		{Name: "etcd", Path: "/bin/etcd", Version: "v3.6.12", SHA256: "12", Of: kubernetesName},
+		{Name: "kubernetes", Path: "/bin/kubernetes", Version: "v1.36.3", SHA256: "34", Of: kubernetesName},
+		{Name: "sh", Path: "/bin/sh", SHA256: "56"},
+	}}
+	facts := r.facts()
+	want := []report.Fact{
+		{Name: "/bin/etcd", Value: "v3.6.12, SHA-256 12…", Of: "Kubernetes"},
+		{Name: "Kubernetes", Value: "v1.36.3", Of: "Kubernetes"},
+		{Name: "/bin/kubernetes", Value: "v1.36.3, SHA-256 34…", Of: "Kubernetes"},
+		{Name: "/bin/sh", Value: "SHA-256 56…"},
+	}
+	if got := facts[len(facts)-len(want):]; !slices.Equal(got, want) {
+		t.Errorf("got  %v\nwant %v", got, want)
+	}
+}
+
 func TestQueuesFact(t *testing.T) {
 	before := []host.Queue{{Node: "c1/head", Name: "data", Kind: "noqueue", Dropped: 2}, {Name: "0", Kind: "nfqueue", Dropped: 1}}
 	after := []host.Queue{

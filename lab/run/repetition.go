@@ -52,6 +52,8 @@ type Repetition struct {
 	Within map[topology.Ref][]string `json:"within,omitempty"`
 	// Changes are the events of the scenario's timeline that happened.
 	Changes []Change `json:"changes,omitempty"`
+	// Scale of a workload that was autoscaled.
+	Scale []Scale `json:"scale,omitempty"`
 	// Links are what every impaired direction counted while the load ran.
 	Links map[string]impair.Counters `json:"links"`
 	// Deaths of what ended while the load ran.
@@ -189,14 +191,17 @@ func (r *runner) measure(ctx context.Context, a *attempt, running *system.Runnin
 		return nil, err
 	}
 	timeline, loading := r.follow(ctx, a)
+	scaler := r.followScale(ctx, a)
 	use, err := r.drive(loading, a, address)
+	scale, scaleErr := scaler.end()
 	broken := timeline.finish(ctx)
 	if broken != nil && errors.Is(err, context.Canceled) && ctx.Err() == nil {
 		err = nil // that is why the load was ended
 	}
-	if err := errors.Join(err, broken); err != nil {
+	if err := errors.Join(err, broken, scaleErr); err != nil {
 		return nil, err
 	}
+	a.result.Scale = scale
 	a.result.Changes, a.seen.ended = timeline.made, timeline.ended
 	if why := timeline.missed(a.Turn); why != "" && a.Repetition == 1 {
 		r.Progress.Note(why)

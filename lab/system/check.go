@@ -39,10 +39,18 @@ func (p *Plugin) check(document *strict.Document, folder string) error {
 			return document.Errorf(at+".program", nearest.Hint(need.Program, known), "no module is pinned for the program %q", need.Program)
 		}
 	}
-	if err := p.Hosts.check(document, "hosts"); err != nil || p.Kubernetes == nil {
-		return err
+	if p.Hosts == nil && p.Kubernetes == nil {
+		return document.Errorf("", "add hosts: or kubernetes:, with how it runs there", "system %q runs nowhere", p.Name)
 	}
-	return p.Kubernetes.check(document, "kubernetes")
+	if p.Hosts != nil {
+		if err := p.Hosts.check(document, "hosts"); err != nil {
+			return err
+		}
+	}
+	if p.Kubernetes != nil {
+		return p.Kubernetes.check(document, "kubernetes")
+	}
+	return nil
 }
 
 // check says the first thing that is wrong with a substrate, which stands below a
@@ -59,6 +67,9 @@ func (s Substrate) check(document *strict.Document, key string) error {
 		if !slices.Contains(placeRoles, role) {
 			return document.Errorf(fmt.Sprintf("%s.route[%d]", key, i), roleHint(placeRoles), "unknown role %q", role)
 		}
+	}
+	if s.Proxy != "" && !slices.Contains(placeRoles, s.Proxy) {
+		return document.Errorf(key+".proxy", roleHint(placeRoles), "unknown role %q", s.Proxy)
 	}
 	return s.checkSteps(document, key)
 }

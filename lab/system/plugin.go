@@ -5,12 +5,14 @@
 package system
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
 	"path"
 
 	"skerry.dev/skerry/internal/strict"
+	"skerry.dev/skerry/lab/experiment"
 )
 
 // ErrUnknown says that no plug-in has the name.
@@ -31,9 +33,9 @@ type Plugin struct {
 	Carries []string `yaml:"carries,omitempty"`
 	// Needs lists programs that must be on the machine, or can be built.
 	Needs []Need `yaml:"needs,omitempty"`
-	// Hosts says how it runs on the hosts substrate, Kubernetes how it does on that,
-	// where it does.
-	Hosts      Substrate  `yaml:"hosts"`
+	// Hosts says how it runs on the hosts substrate, Kubernetes how it does on that;
+	// each where it does.
+	Hosts      *Substrate `yaml:"hosts,omitempty"`
 	Kubernetes *Substrate `yaml:"kubernetes,omitempty"`
 
 	// how is the one of the two that counts.
@@ -76,6 +78,9 @@ type Substrate struct {
 	// Endpoints says that it calls the workload by Place.Endpoint: on kubernetes the
 	// pod itself, past kube-proxy.
 	Endpoints bool `yaml:"endpoints,omitempty"`
+	// Proxy is the role at whose NodePort it calls the workload on kubernetes: the
+	// kube-proxy there leads to the pods. By default it is the service.
+	Proxy Role `yaml:"proxy,omitempty"`
 }
 
 // Step is one command, or one probe that is repeated until it is answered.
@@ -167,8 +172,19 @@ func LoadPlugin(tree fs.FS, name string) (*Plugin, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.how = p.Hosts
-	return p, p.check(document, name)
+	if err := p.check(document, name); err != nil {
+		return nil, err
+	}
+	p.how = *cmp.Or(p.Hosts, p.Kubernetes)
+	return p, nil
+}
+
+// on is how it runs on a substrate; nil where it does not.
+func (p *Plugin) on(substrate string) *Substrate {
+	if substrate == experiment.SubstrateKubernetes {
+		return p.Kubernetes
+	}
+	return p.Hosts
 }
 
 // Names lists the systems of a tree, each a plug-in.

@@ -2,6 +2,7 @@ package system_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"io/fs"
@@ -147,6 +148,20 @@ func TestBrokenTemplates(t *testing.T) {
 
 // Every system that is built in renders, calls an address of the topology or gives
 // each node one of its own, and leaves no template unexpanded and no file unused.
+// A plug-in says at least for one substrate how it runs there.
+func TestRunsSomewhere(t *testing.T) {
+	const nowhere = "name: test\nkind: interconnect\nsummary: is tested\n"
+	_, err := system.LoadPlugin(fstest.MapFS{"test/system.yaml": {Data: []byte(nowhere)}}, "test")
+	if err == nil || !strings.Contains(err.Error(), `system "test" runs nowhere`) {
+		t.Errorf("got %v", err)
+	}
+	const odd = nowhere + "kubernetes: {route: [client, service], address: \"{{.Service.IP}}:1\", proxy: moon}\n"
+	_, err = system.LoadPlugin(fstest.MapFS{"test/system.yaml": {Data: []byte(odd)}}, "test")
+	if err == nil || !strings.Contains(err.Error(), `unknown role "moon"`) {
+		t.Errorf("got %v", err)
+	}
+}
+
 func TestBuiltInSystems(t *testing.T) {
 	names, err := system.Names(systems.FS)
 	if err != nil || len(names) < 2 {
@@ -158,7 +173,7 @@ func TestBuiltInSystems(t *testing.T) {
 			t.Error(err)
 			continue
 		}
-		v := values(t, "/dir")
+		v, how := values(t, "/dir"), cmp.Or(p.Hosts, p.Kubernetes)
 		files, err := p.Render(v)
 		if err != nil {
 			t.Error(err)
@@ -168,10 +183,10 @@ func TestBuiltInSystems(t *testing.T) {
 				t.Errorf("%s: %s renders as %q", name, file, text)
 			}
 		}
-		if entries, err := fs.ReadDir(systems.FS, name); err != nil || len(entries) != 1+len(p.Hosts.Files)+len(p.Hosts.NodeFiles) {
-			t.Errorf("%s: %d files lie in its folder, %v and %v are rendered", name, len(entries)-1, p.Hosts.Files, p.Hosts.NodeFiles)
+		if entries, err := fs.ReadDir(systems.FS, name); err != nil || len(entries) != 1+len(how.Files)+len(how.NodeFiles) {
+			t.Errorf("%s: %d files lie in its folder, %v and %v are rendered", name, len(entries)-1, how.Files, how.NodeFiles)
 		}
-		if p.Hosts.Inner != "" {
+		if how.Inner != "" {
 			continue
 		}
 		if got, err := p.Address(v); err != nil || !strings.HasPrefix(got, "10.") {

@@ -87,6 +87,7 @@ func TestWithin(t *testing.T) {
 		{"direct", experiment.SubstrateKubernetes, experiment.Cell{}, "c2/worker pod → c1/worker kube-proxy → pod"},
 		{"direct", experiment.SubstrateKubernetes, hey, "c2/worker → c1/worker kube-proxy → pod"},
 		{"ingress", experiment.SubstrateKubernetes, experiment.Cell{}, "c2/worker pod → c1/head → c1/worker pod"},
+		{"ingress-service", experiment.SubstrateKubernetes, experiment.Cell{}, "c2/worker pod → c1/head kube-proxy → c1/worker pod"},
 		{"ingress", experiment.SubstrateHosts, experiment.Cell{}, "c2/worker → c1/head → c1/worker"},
 	} {
 		stack, err := system.Load(systems.FS, c.system)
@@ -115,5 +116,28 @@ func TestWithin(t *testing.T) {
 	way := experiment.Scenario{}.HopMap(stack.Path(one))
 	if way.Within = stack.Within(one, experiment.Cell{}); way.String() != "c1/worker pod → kube-proxy → pod" {
 		t.Errorf("beside the service: %s", way)
+	}
+}
+
+// A plug-in that runs on one substrate alone says so on the other, and one that knows
+// pods as it starts where they come and go.
+func TestWhereAStackRuns(t *testing.T) {
+	for _, c := range []struct{ system, substrate, want string }{
+		{"ingress-service", experiment.SubstrateKubernetes, ""},
+		{"ingress-service", experiment.SubstrateHosts, "system ingress-service: ingress-service does not run on hosts"},
+		{"ingress-service", "", "does not run on hosts"},
+		{"haproxy-mtls", experiment.SubstrateKubernetes, "does not run on kubernetes"},
+		{"ingress", experiment.SubstrateKubernetes, "ingress knows the pods that serve as it starts"},
+	} {
+		stack, err := system.Load(systems.FS, c.system)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err = stack.On(c.substrate); err == nil {
+			err = stack.Scales()
+		}
+		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+			t.Errorf("%s on %s, with an autoscaler: %v, want %q", c.system, c.substrate, err, c.want)
+		}
 	}
 }

@@ -199,11 +199,11 @@ func (p *Plugin) within(v Values, fromPod bool) map[topology.Ref][]string {
 	if fromPod {
 		inside[v.Client.Node] = []string{experiment.Pod}
 	}
-	there := []string{experiment.KubeProxy, experiment.Pod}
-	if p.how.Endpoints {
-		there = there[1:]
+	if !p.how.Endpoints {
+		proxy, _ := v.Place(cmp.Or(p.how.Proxy, Service))
+		inside[proxy.Node] = append(inside[proxy.Node], experiment.KubeProxy)
 	}
-	inside[v.Service.Node] = append(inside[v.Service.Node], there...)
+	inside[v.Service.Node] = append(inside[v.Service.Node], experiment.Pod)
 	return inside
 }
 

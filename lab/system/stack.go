@@ -47,19 +47,32 @@ func Load(tree fs.FS, name string) (*Stack, error) {
 	return s, s.check()
 }
 
-// On has the stack run on a substrate, in place of hosts.
+// On has the stack run on a substrate: until then it is on hosts, or where it does run.
 func (s *Stack) On(substrate string) error {
-	if substrate != experiment.SubstrateKubernetes {
-		return nil
-	}
 	for _, p := range s.Plugins {
-		if p.Kubernetes == nil {
+		how := p.on(substrate)
+		switch {
+		case how == nil && substrate == experiment.SubstrateKubernetes:
 			return s.wrong("run it on hosts, or say in its system.yaml, under kubernetes, how it runs there", "%s does not run on %s", p.Name, substrate)
+		case how == nil:
+			return s.wrong("run it on kubernetes, or say in its system.yaml, under hosts, how it runs there", "%s does not run on %s", p.Name, experiment.SubstrateHosts)
 		}
-		p.how = *p.Kubernetes
+		p.how = *how
 	}
-	s.inPods = true
+	s.inPods = substrate == experiment.SubstrateKubernetes
 	return s.check()
+}
+
+// Scales says that the stack goes on when pods come and go: nil, or which plug-in
+// knows those alone that served as it started.
+func (s *Stack) Scales() error {
+	for _, p := range s.Plugins {
+		if p.how.Endpoints {
+			return s.wrong("take a system that calls their Service, such as ingress-service, or leave this one out of kubernetes.autoscale.systems",
+				"%s knows the pods that serve as it starts, and none that an autoscaler adds", p.Name)
+		}
+	}
+	return nil
 }
 
 // wrong is an error about the stack.

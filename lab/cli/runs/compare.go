@@ -40,9 +40,11 @@ func (c *commands) compare() *cobra.Command {
 		Use:   "compare A B",
 		Short: "Say what changed from one run to another, beyond noise",
 		Long: `Compare sets the cells of run directory B against the same cells of A: medians,
-their ratio with a 95% interval, the shift, the p-value adjusted for the number of
-cells, and the noise floor of A. What else differs between the runs (kernel,
-versions, links) comes first, since it may be the cause.
+their ratio and by how many µs they are apart, by how many µs the quartiles of B are
+further apart (jitter), each with a 95% interval, the p-value adjusted for the number
+of cells, and the noise floor of A. What else differs between the runs (kernel,
+versions, links) comes first, since it may be the cause. Of a run on hosts and one on
+kubernetes a sentence says what Kubernetes adds.
 
 A cell is slower or faster where chance explains the difference with a probability
 of at most --alpha over all cells together, it is beyond the noise floor, and the
@@ -51,7 +53,7 @@ moves a whole run by. Five repetitions or more are needed; the table says how ma
 for so many cells.
 
 Exit status: 0 done, 1 failed or a cell is slower by more than --margin, 2 usage.`,
-		Example: "  skerry compare runs/before runs/after\n  skerry compare runs/before runs/after --margin 10% --html compare.html",
+		Example: "  skerry compare runs/before runs/after\n  skerry compare runs/before runs/after --margin 10% --html compare.html\n  skerry compare runs/hosts runs/pods --resolution 0",
 		Args:    verb.Exactly(2),
 		RunE:    func(cmd *cobra.Command, args []string) error { return c.compareRuns(cmd, args[0], args[1], f) },
 	}

@@ -131,7 +131,11 @@ func load(tree fs.FS, e *experiment.Experiment) (s File, err error) {
 		if err != nil {
 			return File{}, verb.Usage(err, "")
 		}
-		if err := stack.On(e.Substrate); err != nil {
+		err = stack.On(e.Substrate)
+		if err == nil && e.Autoscaled(experiment.Cell{System: name}) != nil {
+			err = stack.Scales()
+		}
+		if err != nil {
 			return File{}, verb.Usage(err, "")
 		}
 		values, err := system.ValuesFor(&e.Topology, "/dir", 1)

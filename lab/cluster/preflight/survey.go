@@ -57,7 +57,7 @@ func everyNeed() []need {
 	}
 	var all []need
 	for _, choice := range choices {
-		for _, n := range needs(choice) {
+		for _, n := range needs(choice, true) {
 			i := slices.IndexFunc(all, func(a need) bool { return a.what == n.what })
 			switch {
 			case i < 0:

@@ -50,6 +50,9 @@ type Comparison struct {
 	OnlyA, OnlyB []string
 }
 
+// factSubstrate is the name of what the nodes of a run were.
+const factSubstrate = "substrate"
+
 // Differing is something that is not the same in both runs; empty where it is
 // not known of one.
 type Differing struct{ What, A, B string }
@@ -142,10 +145,16 @@ func (c Comparison) Regressed() []Cell {
 	return slices.DeleteFunc(slices.Clone(c.Cells), func(cell Cell) bool { return !cell.Past })
 }
 
+// none stands for a whole that a run has nothing of.
+const none = "none"
+
 // differing lists what is known of both runs and is not the same, and what is
-// known of one alone. What is of a run alone, such as its seed, always differs.
+// known of one alone. What is of a run alone, such as its seed, always differs. Of a
+// whole that one run has nothing of, the parts are counted and not named.
 func differing(a, b Side) []Differing {
-	ofA, ofB := facts(a), facts(b)
+	allA, allB := facts(a), facts(b)
+	ofA, onlyA := parted(allA, allB)
+	ofB, onlyB := parted(allB, allA)
 	var all []Differing
 	for _, f := range ofA {
 		if other := valueOf(ofB, f.Name); other != f.Value {
@@ -157,7 +166,33 @@ func differing(a, b Side) []Differing {
 			all = append(all, Differing{What: f.Name, B: f.Value})
 		}
 	}
+	for _, f := range onlyA {
+		all = append(all, Differing{f.Name, f.Value, none})
+	}
+	for _, f := range onlyB {
+		all = append(all, Differing{f.Name, none, f.Value})
+	}
 	return all
+}
+
+// parted takes out of a run's facts the wholes that the other has nothing of, each
+// with the number of its parts.
+func parted(of, other []report.Fact) (rest, alone []report.Fact) {
+	parts := map[string]int{}
+	for _, f := range of {
+		switch {
+		case f.Of == "" || slices.ContainsFunc(other, func(g report.Fact) bool { return g.Of == f.Of }):
+			rest = append(rest, f)
+		case f.Name == f.Of:
+			alone = append(alone, f)
+		default:
+			parts[f.Of]++
+		}
+	}
+	for i, f := range alone {
+		alone[i].Value = f.Value + " and " + counted(parts[f.Of], "program") + " of it"
+	}
+	return rest, alone
 }
 
 func facts(s Side) []report.Fact {
@@ -165,7 +200,7 @@ func facts(s Side) []report.Fact {
 	lasting := slices.DeleteFunc(slices.Clone(p.Facts), func(f report.Fact) bool { return f.OfRun })
 	return append([]report.Fact{
 		{Name: "experiment", Value: s.Experiment.Name},
-		{Name: "substrate", Value: cmp.Or(s.Experiment.Substrate, experiment.SubstrateHosts)},
+		{Name: factSubstrate, Value: cmp.Or(s.Experiment.Substrate, experiment.SubstrateHosts)},
 		{Name: "skerry", Value: strings.TrimSpace(p.Version + " " + p.Commit)},
 		{Name: "kernel", Value: p.Kernel},
 		{Name: "processor", Value: p.Processor},
@@ -212,10 +247,39 @@ func (c Comparison) Summary() []string {
 		sentences = append(sentences, counted(len(past), "cell")+" slower by more than "+percent(c.Margin)+
 			", most of all "+worst.Label+": "+change(worst.Ratio.Value)+".")
 	}
+	if text := c.added(); text != "" {
+		sentences = append(sentences, text)
+	}
 	if n := len(c.OnlyA) + len(c.OnlyB); n > 0 {
 		sentences = append(sentences, counted(n, "cell")+" in one run alone.")
 	}
 	return sentences
+}
+
+// added says what the substrate of B adds to a request, where it is another than A's:
+// the least and the most of the cells.
+func (c Comparison) added() string {
+	i := slices.IndexFunc(c.Differing, func(d Differing) bool { return d.What == factSubstrate })
+	var apart, jitter []float64
+	for _, cell := range c.Cells {
+		if cell.Verdict != NotComparable {
+			apart, jitter = append(apart, cell.Apart.Value), append(jitter, cell.Jitter.Value)
+		}
+	}
+	if i < 0 || len(apart) == 0 {
+		return ""
+	}
+	return c.Differing[i].B + " in place of " + c.Differing[i].A + ": " + rangeOf(apart) + " at the median, " +
+		rangeOf(jitter) + " between the quartiles."
+}
+
+// rangeOf times in ns is "+87 to +143 µs".
+func rangeOf(ns []float64) string {
+	least, most := whole(slices.Min(ns)), whole(slices.Max(ns))
+	if least != most {
+		least += " to " + most
+	}
+	return least + " µs"
 }
 
 func counted(n int, noun string) string {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -140,6 +141,46 @@ func TestWhatElseDiffersIsListed(t *testing.T) {
 	}
 }
 
+// A run on hosts and one on kubernetes: the programs of the clusters are one line, and
+// a sentence says what they add. Between two of the latter each program is told.
+func TestHostsAgainstKubernetes(t *testing.T) {
+	a, b := few("a", 1, 1), few("b", 1, 1)
+	b.Experiment.Substrate = experiment.SubstrateKubernetes
+	of := func(digest string) []report.Fact {
+		return []report.Fact{
+			{Name: "/bin/etcd", Value: "v3.6.12, SHA-256 " + digest, Of: "Kubernetes"},
+			{Name: "Kubernetes", Value: "v1.36.3", Of: "Kubernetes"}, {Name: "/bin/kubernetes", Value: "v1.36.3, SHA-256 k", Of: "Kubernetes"},
+		}
+	}
+	b.Provenance.Facts = append(slices.Clone(b.Provenance.Facts), of("e")...)
+	for i := range b.Results { // 300 µs more, with quartiles as far apart as they were
+		if values := b.Results[i].Values; values != nil {
+			later := make([][]float64, 10)
+			for j, v := range values.Pooled() {
+				later[j%len(later)] = append(later[j%len(later)], v+300e3)
+			}
+			b.Results[i].Values = measure.Repeat(later)
+		}
+	}
+	c := runs(a, b)
+	want := []compare.Differing{{What: "substrate", A: "hosts", B: "kubernetes"}, {What: "Kubernetes", A: "none", B: "v1.36.3 and 2 programs of it"}}
+	if !slices.Equal(c.Differing, want) {
+		t.Errorf("got  %v\nwant %v", c.Differing, want)
+	}
+	if got := text(t, c); !strings.Contains(got, "\nkubernetes in place of hosts: +300 µs at the median, +0 µs between the quartiles.\n") {
+		t.Errorf("the table does not say what Kubernetes adds:\n%s", got)
+	}
+	if back := runs(b, a).Differing; back[1] != (compare.Differing{What: "Kubernetes", A: "v1.36.3 and 2 programs of it", B: "none"}) {
+		t.Errorf("the other way round: %v", back)
+	}
+	other := b
+	other.Provenance.Facts = of("f")
+	other.Provenance.Facts = append(slices.Clone(a.Provenance.Facts), other.Provenance.Facts...)
+	if got := runs(b, other).Differing; !slices.Equal(got, []compare.Differing{{What: "/bin/etcd", A: "v3.6.12, SHA-256 e", B: "v3.6.12, SHA-256 f"}}) {
+		t.Errorf("of two clusters: %v", got)
+	}
+}
+
 func TestCellsOfOneRunAloneAreListed(t *testing.T) {
 	a, b := few("a", 1, 1), few("b", 1, 1)
 	a.Results = a.Results[1:]
@@ -157,10 +198,10 @@ func TestCellsOfOneRunAloneAreListed(t *testing.T) {
 const wantTable = `median response time of B = b against A = a
 differs: kernel: Linux 6.12.9-amd64 in A, unknown in B
 
-cell                 A ms    B ms  change     95% interval  shift ms       p  floor  verdict
-edg10, direct      10.000  10.020   +0.2%   [-0.1%, +0.5%]    +0.010  0.8000  ±0.4%  same
-edg10, skupper          –       –       –                –         –       –      –  not comparable: rejected in A
-edg10, submariner  10.000  11.000  +10.0%  [+9.0%, +11.0%]    +1.000  0.0003      –  slower
+cell                 A ms    B ms  change     95% interval             apart µs       jitter µs       p  floor  verdict
+edg10, direct      10.000  10.020   +0.2%   [-0.1%, +0.5%]       +20 [-10, +50]   +0 [-12, +12]  0.8000  ±0.4%  same
+edg10, skupper          –       –       –                –                    –               –       –      –  not comparable: rejected in A
+edg10, submariner  10.000  11.000  +10.0%  [+9.0%, +11.0%]  +1000 [+900, +1100]  -250 [-300, –]  0.0003      –  slower
 
 3 cells in both runs: 1 same, 1 slower, 1 not comparable.
 1 cell slower by more than 5%, most of all edg10, submariner: +10.0%.
@@ -174,11 +215,13 @@ func TestTable(t *testing.T) {
 		A: "a", B: "b", Options: options(), Differing: []compare.Differing{{What: "kernel", A: "Linux 6.12.9-amd64"}},
 		Cells: []compare.Cell{
 			{Label: "edg10, direct", A: estimate(10e6), B: estimate(10.02e6), Difference: measure.Difference{
-				Ratio: measure.Estimate{Value: 1.002, Low: 0.999, High: 1.005}, Shift: 1e4, Adjusted: 0.8, Floor: 0.004, Verdict: measure.Same,
+				Ratio: measure.Estimate{Value: 1.002, Low: 0.999, High: 1.005}, Apart: measure.Estimate{Value: 2e4, Low: -1e4, High: 5e4},
+				Jitter: measure.Estimate{Value: -400, Low: -12e3, High: 12e3}, Shift: 1e4, Adjusted: 0.8, Floor: 0.004, Verdict: measure.Same,
 			}},
 			{Label: "edg10, skupper", Why: "rejected in A", Difference: measure.Difference{Verdict: compare.NotComparable}},
 			{Label: "edg10, submariner", A: estimate(10e6), B: estimate(11e6), Past: true, Difference: measure.Difference{
-				Ratio: measure.Estimate{Value: 1.1, Low: 1.09, High: 1.11}, Shift: 1e6, Adjusted: 0.0003, Verdict: measure.Slower,
+				Ratio: measure.Estimate{Value: 1.1, Low: 1.09, High: 1.11}, Apart: measure.Estimate{Value: 1e6, Low: 9e5, High: 1.1e6},
+				Jitter: measure.Estimate{Value: -25e4, Low: -3e5, High: math.NaN()}, Shift: 1e6, Adjusted: 0.0003, Verdict: measure.Slower,
 			}},
 		},
 		OnlyB: []string{"lcl/direct"},
@@ -208,7 +251,9 @@ func TestJSONMirrorsTheTable(t *testing.T) {
 			ID, Cell, Verdict, Why string
 			Past                   bool `json:"past_margin"`
 			Ratio                  *float64
-			P                      *float64 `json:"p_adjusted"`
+			P                      *float64                            `json:"p_adjusted"`
+			Apart                  *struct{ Value, Low, High float64 } `json:"apart_ms"`
+			Jitter                 *struct{ Value, Low, High float64 } `json:"jitter_ms"`
 		}
 	}
 	if err := json.Unmarshal(out.Bytes(), &got); err != nil {
@@ -221,7 +266,10 @@ func TestJSONMirrorsTheTable(t *testing.T) {
 	if slower.Verdict != "slower" || !slower.Past || slower.Ratio == nil || *slower.Ratio < 1.05 || *slower.P > 0.01 || len(slower.ID) != 12 {
 		t.Errorf("slower cell: %+v", slower)
 	}
-	if rejected.Verdict != "not comparable" || rejected.Ratio != nil || rejected.Why != "rejected in A" {
+	if a, j := slower.Apart, slower.Jitter; a == nil || j == nil || a.Low <= 0 || a.Value < a.Low || a.High < a.Value || j.High < j.Low {
+		t.Errorf("slower cell: apart by %+v, jitter %+v", a, j)
+	}
+	if rejected.Apart != nil || rejected.Verdict != "not comparable" || rejected.Ratio != nil || rejected.Why != "rejected in A" {
 		t.Errorf("rejected cell: %+v", rejected)
 	}
 }
@@ -237,7 +285,7 @@ func TestPage(t *testing.T) {
 	}
 	page := out.String()
 	for _, want := range []string{
-		"What changed from A to B", "past the margin", "&#43;8.", "<svg", "not comparable: rejected in A",
+		"What changed from A to B", "past the margin", "apart, µs", "jitter, µs", "&#43;8.", "<svg", "not comparable: rejected in A",
 		"skerry compare", "&lt;script&gt;alert(1)&lt;/script&gt;", "most of all edg10, clusterlink",
 	} {
 		if !strings.Contains(page, want) {

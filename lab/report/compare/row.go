@@ -17,6 +17,9 @@ type row struct {
 	// A and B are medians in ms, Change that of B to A with its 95 % Interval,
 	// Shift in ms, P after Holm, and Floor what A differs by from itself.
 	A, B, Change, Interval, Shift, P, Floor string
+	// Apart is what the medians differ by, Jitter what the distances of the quartiles
+	// do, both in µs with their 95 % intervals.
+	Apart, Jitter string
 	// Verdict, with what it would take or why there is none.
 	Verdict string
 	// Class is how the verdict looks on a page: good, bad or nothing.
@@ -27,7 +30,7 @@ type row struct {
 func rowOf(c Cell) row {
 	out := row{
 		Label: c.Label, A: noFigure, B: noFigure, Change: noFigure, Interval: noFigure, Shift: noFigure, P: noFigure,
-		Floor: noFigure, Verdict: string(c.Verdict), Past: c.Past,
+		Floor: noFigure, Apart: noFigure, Jitter: noFigure, Verdict: string(c.Verdict), Past: c.Past,
 	}
 	switch c.Verdict {
 	case NotComparable:
@@ -41,6 +44,7 @@ func rowOf(c Cell) row {
 		out.Class = "bad"
 	}
 	out.A, out.B, out.Shift = milliseconds(c.A.Value), milliseconds(c.B.Value), signed(c.Shift)
+	out.Apart, out.Jitter = microseconds(c.Apart), microseconds(c.Jitter)
 	out.Change = change(c.Ratio.Value)
 	out.Interval = fmt.Sprintf("[%s, %s]", change(c.Ratio.Low), change(c.Ratio.High))
 	out.P = probability(c.Adjusted)
@@ -55,6 +59,25 @@ func milliseconds(ns float64) string {
 		return noFigure
 	}
 	return strconv.FormatFloat(ns/1e6, 'f', 3, 64)
+}
+
+// microseconds is an estimate in ns as "+103 [+98, +109]".
+func microseconds(e measure.Estimate) string {
+	if math.IsNaN(e.Value) {
+		return noFigure
+	}
+	return fmt.Sprintf("%s [%s, %s]", whole(e.Value), whole(e.Low), whole(e.High))
+}
+
+// whole is a time in ns as whole µs, with its sign.
+func whole(ns float64) string {
+	switch {
+	case math.IsNaN(ns):
+		return noFigure
+	case math.IsInf(ns, 0):
+		return fmt.Sprintf("%+.0f", ns)
+	}
+	return fmt.Sprintf("%+.0f", math.Round(ns/1e3)+0) // + 0: no -0
 }
 
 func signed(ns float64) string {

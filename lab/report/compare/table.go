@@ -39,13 +39,13 @@ func Table(w io.Writer, c Comparison, colour bool) error {
 
 func tableOf(cells []Cell) terminal.Table {
 	t := terminal.Table{
-		Header:      []string{"cell", "A ms", "B ms", "change", "95% interval", "shift ms", "p", "floor", "verdict"},
-		NumbersFrom: 1, TextFrom: 8,
+		Header:      []string{"cell", "A ms", "B ms", "change", "95% interval", "apart µs", "jitter µs", "p", "floor", "verdict"},
+		NumbersFrom: 1, TextFrom: 9,
 	}
 	for _, c := range cells {
 		r := rowOf(c)
 		t.Rows = append(t.Rows, terminal.Row{
-			Cells:  []string{r.Label, r.A, r.B, r.Change, r.Interval, r.Shift, r.P, r.Floor, r.Verdict},
+			Cells:  []string{r.Label, r.A, r.B, r.Change, r.Interval, r.Apart, r.Jitter, r.P, r.Floor, r.Verdict},
 			Marked: c.Verdict == measure.Slower || c.Verdict == NotComparable,
 		})
 	}
@@ -95,11 +95,25 @@ type figures struct {
 	Ratio    *float64 `json:"ratio,omitempty"`
 	Low      *float64 `json:"ratio_low,omitempty"`
 	High     *float64 `json:"ratio_high,omitempty"`
+	Apart    *span    `json:"apart_ms,omitempty"`
+	Jitter   *span    `json:"jitter_ms,omitempty"`
 	Shift    *float64 `json:"shift_ms,omitempty"`
 	Delta    *float64 `json:"cliffs_delta,omitempty"`
 	P        *float64 `json:"p,omitempty"`
 	Adjusted *float64 `json:"p_adjusted,omitempty"`
 	Floor    *float64 `json:"noise_floor,omitempty"`
+}
+
+// span is a figure with its 95 % interval.
+type span struct {
+	Value *float64 `json:"value,omitempty"`
+	Low   *float64 `json:"low,omitempty"`
+	High  *float64 `json:"high,omitempty"`
+}
+
+// spanOf an estimate in ns is in ms.
+func spanOf(e measure.Estimate) *span {
+	return &span{known(e.Value / 1e6), known(e.Low / 1e6), known(e.High / 1e6)}
 }
 
 // JSON writes the comparison as one object, which mirrors the table.
@@ -114,7 +128,7 @@ func JSON(w io.Writer, c Comparison) error {
 			p.figures = &figures{
 				A: known(cell.A.Value / 1e6), B: known(cell.B.Value / 1e6),
 				Ratio: known(cell.Ratio.Value), Low: known(cell.Ratio.Low), High: known(cell.Ratio.High),
-				Shift: known(cell.Shift / 1e6), Delta: known(cell.Delta), P: known(cell.P), Adjusted: known(cell.Adjusted),
+				Apart: spanOf(cell.Apart), Jitter: spanOf(cell.Jitter), Shift: known(cell.Shift / 1e6), Delta: known(cell.Delta), P: known(cell.P), Adjusted: known(cell.Adjusted),
 				Floor: known(cell.Floor),
 			}
 		}
