@@ -140,21 +140,26 @@ func (c *Cluster) startAgain(ctx context.Context, m member, wanted func(process 
 	if err != nil {
 		return 0, err
 	}
-	var again []string
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, c.stopAgain(m, again))
-		}
-	}()
+	var missing []program
 	for _, p := range c.recorded {
 		runs := slices.ContainsFunc(running, func(r host.Running) bool { return r.Name == m.process(p.Name) })
-		if p.Node != m.Ref() || runs || !wanted(m.process(p.Name)) {
-			continue
+		if p.Node == m.Ref() && !runs && wanted(m.process(p.Name)) {
+			missing = append(missing, p)
 		}
+	}
+	// What waits for one of them is not to find that the others have ended.
+	if err := c.stopAgain(m, missing); err != nil {
+		return 0, err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, c.stopAgain(m, missing))
+		}
+	}()
+	for _, p := range missing {
 		if err := c.startOnceMore(m, p); err != nil {
 			return 0, err
 		}
-		again = append(again, p.Name)
 		// What comes after calls these, and ends where they do not answer.
 		switch p.Name {
 		case "containerd":
@@ -166,7 +171,7 @@ func (c *Cluster) startAgain(ctx context.Context, m member, wanted func(process 
 			return 0, err
 		}
 	}
-	return len(again), nil
+	return len(missing), nil
 }
 
 // startOnceMore starts a program as it was, with listeners at the addresses of before.
@@ -192,13 +197,14 @@ func (c *Cluster) startOnceMore(m member, p program) (err error) {
 	return c.startProgram(m, p.Name, p.Args, inherited...)
 }
 
-// stopAgain ends programs of a node that this process has started.
-func (c *Cluster) stopAgain(m member, names []string) (err error) {
+// stopAgain ends and forgets those of some programs of a node that this process has
+// started.
+func (c *Cluster) stopAgain(m member, programs []program) (err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for i, p := range slices.Backward(c.programs) {
-		if p.program.Node == m.Ref() && slices.Contains(names, p.program.Name) {
-			_, stopErr := p.Stop(0)
+	for i, s := range slices.Backward(c.programs) {
+		if s.program.Node == m.Ref() && slices.ContainsFunc(programs, func(p program) bool { return p.Name == s.program.Name }) {
+			_, stopErr := s.Stop(0)
 			err = errors.Join(err, stopErr)
 			c.programs = slices.Delete(c.programs, i, i+1)
 		}

@@ -349,8 +349,8 @@ func repairs(t *testing.T, lab *host.Lab) {
 	if err := c.AwaitWhole(ctx, cluster.Setback{Since: since}, hello.Name); err != nil {
 		t.Error(err)
 	}
-	heard := mustKubectl(t, lab, "get", "node", "c1-worker", "-o", `jsonpath={.status.conditions[?(@.type=="Ready")].lastHeartbeatTime}`)
-	if at, err := time.Parse(time.RFC3339, heard); err != nil || at.Before(since.Truncate(time.Second)) {
+	heard := mustKubectl(t, lab, "get", "lease", "c1-worker", "-n", "kube-node-lease", "-o", "jsonpath={.spec.renewTime}")
+	if at, err := time.Parse(time.RFC3339, heard); err != nil || at.Before(since) {
 		t.Errorf("its kubelet has reported at %q, %v, and was repaired at %s", heard, err, since)
 	}
 }

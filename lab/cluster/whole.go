@@ -38,23 +38,21 @@ func (c *Cluster) AwaitWhole(ctx context.Context, s Setback, workload string) er
 	})
 }
 
-// reported says whether a node is ready by a report of its kubelet that is not older
-// than a time: nil, or what it lacks.
+// reported says whether a node is ready, and its kubelet has renewed its lease after a
+// time: nil, or what it lacks. A kubelet tells what has not changed every five minutes
+// alone, but renews its lease each second.
 func (c *Cluster) reported(ctx context.Context, m member, since time.Time) error {
-	now, err := c.client.CoreV1().Nodes().Get(ctx, m.Host(), meta.GetOptions{})
+	if err := c.Ready(ctx, m.Ref()); err != nil {
+		return err
+	}
+	lease, err := c.client.CoordinationV1().Leases(core.NamespaceNodeLease).Get(ctx, m.Host(), meta.GetOptions{})
 	if err != nil {
 		return err
 	}
-	for _, condition := range now.Status.Conditions {
-		switch {
-		case condition.Type != core.NodeReady:
-		case condition.Status != core.ConditionTrue:
-			return fmt.Errorf("%w: %s", errNotReady, condition.Message)
-		case !condition.LastHeartbeatTime.Time.Before(since):
-			return nil
-		}
+	if renewed := lease.Spec.RenewTime; renewed == nil || renewed.Time.Before(since) {
+		return fmt.Errorf("%w: its kubelet has not reported", errNotReady)
 	}
-	return fmt.Errorf("%w: its kubelet has not reported", errNotReady)
+	return nil
 }
 
 // podsBack says whether pods are ready after a setback: nil, or which is not.
