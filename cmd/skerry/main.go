@@ -8,6 +8,7 @@ import (
 	"syscall"
 
 	"skerry.dev/skerry/lab/cli"
+	"skerry.dev/skerry/lab/cli/verb"
 )
 
 // version is set at link time.
@@ -20,7 +21,7 @@ func main() {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), ends...)
 	defer stop()
-	os.Exit(cli.Execute(ctx, cli.Env{
+	os.Exit(cli.Execute(ctx, verb.Env{
 		Version: version, Args: os.Args[1:], Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
 	}))
 }

@@ -16,6 +16,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -136,9 +137,35 @@ func (m Machine) hardware() []string {
 func NeedsKVM() error {
 	f, err := os.OpenFile("/dev/kvm", os.O_RDWR, 0)
 	if err != nil {
-		return &MissingError{"no KVM: " + err.Error(), "this needs a processor, or a hypervisor, that lets virtual machines be made, and root"}
+		return &MissingError{"no KVM: " + err.Error(), kvmHint}
 	}
-	return f.Close()
+	if err := f.Close(); err != nil {
+		return err
+	}
+	cpus, err := os.ReadFile("/proc/cpuinfo")
+	if err != nil {
+		return err
+	}
+	if !virtualises(string(cpus)) {
+		return &MissingError{"no KVM: there is a /dev/kvm, and the processor has neither vmx nor svm", kvmHint}
+	}
+	return nil
+}
+
+const kvmHint = "this needs a processor, or a hypervisor, that lets virtual machines be made, and root"
+
+// virtualises says whether an x86 processor runs guests, as /proc/cpuinfo tells it. A
+// host that is a guest itself may have the device without: then guests hang as they boot.
+func virtualises(cpuinfo string) bool {
+	for line := range strings.Lines(cpuinfo) {
+		key, flags, _ := strings.Cut(line, ":")
+		if strings.TrimSpace(key) != "flags" {
+			continue
+		}
+		all := strings.Fields(flags)
+		return slices.Contains(all, "vmx") || slices.Contains(all, "svm")
+	}
+	return false
 }
 
 // ErrFailed says that the guest did not end well; what it said tells why.

@@ -97,6 +97,20 @@ func TestHardware(t *testing.T) {
 	}
 }
 
+// A device alone makes no guest run.
+func TestVirtualises(t *testing.T) {
+	for cpuinfo, want := range map[string]bool{
+		"processor\t: 0\nflags\t\t: fpu vmx ssse3\n":            true,
+		"flags\t\t: svm\n":                                      true,
+		"flags\t\t: fpu vmxoff hypervisor\nvmx flags\t: vnmi\n": false,
+		"": false,
+	} {
+		if got := virtualises(cpuinfo); got != want {
+			t.Errorf("%q: %v", cpuinfo, got)
+		}
+	}
+}
+
 // A program comes with all that it takes to start it, each file once and behind its
 // folder. It starts where nothing else is.
 func TestProgramsComeWithTheirLibraries(t *testing.T) {

@@ -29,8 +29,10 @@ type Point struct {
 	// Outgoing packets are captured, else incoming ones.
 	Outgoing bool
 	// Source and Destination, where they are valid, narrow it to IPv4 packets
-	// between two networks.
-	Source, Destination netip.Prefix
+	// between two networks; then those of IPv6 between Source6 and Destination6 count,
+	// too, where these are.
+	Source, Destination   netip.Prefix
+	Source6, Destination6 netip.Prefix
 }
 
 // Options of a capture.

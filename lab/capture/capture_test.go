@@ -81,12 +81,12 @@ func (w world) send(t *testing.T, to string, n, size int) {
 	t.Helper()
 	err := w.within(func() error {
 		// Without it ICMP would answer.
-		listener, err := net.ListenPacket("udp4", ":9")
+		listener, err := net.ListenPacket("udp", ":9")
 		if err != nil {
 			return err
 		}
 		defer listener.Close()
-		conn, err := net.Dial("udp4", to+":9")
+		conn, err := net.Dial("udp", net.JoinHostPort(to, "9"))
 		if err != nil {
 			return err
 		}
@@ -149,7 +149,7 @@ func read(t *testing.T, file io.Reader) (all []packet) {
 	}
 }
 
-const destinationAt, payloadAt = 14 + 16, 14 + 20 + 8
+const destinationAt, destination6At, payloadAt = 14 + 16, 14 + 24, 14 + 20 + 8
 
 func TestPacketsOfSeveralPointsInOrderOfTime(t *testing.T) {
 	w := newWorld(t)
@@ -202,6 +202,40 @@ func TestPacketsBetweenTwoNetworks(t *testing.T) {
 	}
 }
 
+// Where a point has networks of both families, packets of either count that are between
+// its own; where it has none of IPv6, no packet of that does.
+func TestPacketsOfTwoFamilies(t *testing.T) {
+	w := newWorld(t)
+	addresses := []string{"fd00:0:0:1::1", "fd00:0:0:2::1", "fd00:0:0:2::2"}
+	err := w.within(func() error {
+		for _, a := range addresses {
+			ip := &net.IPNet{IP: net.ParseIP(a), Mask: net.CIDRMask(128, 128)}
+			err := netlink.AddrAdd(&netlink.Device{LinkAttrs: netlink.LinkAttrs{Index: 1}}, &netlink.Addr{IPNet: ip, Flags: unix.IFA_F_NODAD})
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Skipf("needs IPv6: %v", err)
+	}
+	single := w.both()[0]
+	single.Source, single.Destination = netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("127.2.0.0/16")
+	dual := single
+	dual.Name, dual.Source6, dual.Destination6 = "dual", netip.MustParsePrefix("fd00::/48"), netip.MustParsePrefix("fd00:0:0:2::/63")
+	narrow := dual
+	narrow.Name, narrow.Destination6 = "narrow", netip.MustParsePrefix(addresses[2]+"/128")
+	c := open(t, []capture.Point{single, dual, narrow}, capture.Options{})
+	for _, to := range append(addresses, "127.1.0.1", "127.2.0.1") {
+		w.send(t, to, 1, 100)
+	}
+	got := destinations(t, c)
+	if want := "dual fd00:0:0:2::1, dual fd00:0:0:2::2, narrow fd00:0:0:2::2, out 127.2.0.1, dual 127.2.0.1, narrow 127.2.0.1"; got != want {
+		t.Errorf("captured %s, want %s", got, want)
+	}
+}
+
 // needTcpdump skips where filters cannot be compiled.
 func needTcpdump(t *testing.T) {
 	t.Helper()
@@ -219,7 +253,11 @@ func destinations(t *testing.T, c *capture.Capture) string {
 	}
 	var found []string
 	for _, p := range read(t, &file) {
-		found = append(found, fmt.Sprint(p.at, " ", net.IP(p.data[destinationAt:destinationAt+4])))
+		to := net.IP(p.data[destinationAt : destinationAt+4])
+		if binary.BigEndian.Uint16(p.data[12:]) == unix.ETH_P_IPV6 {
+			to = net.IP(p.data[destination6At : destination6At+16])
+		}
+		found = append(found, fmt.Sprint(p.at, " ", to))
 	}
 	return strings.Join(found, ", ")
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"slices"
 	"time"
 
 	"github.com/gopacket/gopacket"
@@ -78,8 +79,7 @@ func open(p Point, keep int, wanted []bpf.RawInstruction) (*tap, error) {
 // on to the program of the packets that are wanted.
 func (p Point) filter(wanted []bpf.RawInstruction) ([]unix.SockFilter, error) {
 	const (
-		etherTypeAt, sourceAt, destinationAt = 12, 26, 30
-		outgoing                             = unix.PACKET_OUTGOING
+		outgoing = unix.PACKET_OUTGOING
 		// refuse stands for the distance to the instruction that refuses, which is
 		// known when all are there.
 		refuse = 0xff
@@ -91,16 +91,11 @@ func (p Point) filter(wanted []bpf.RawInstruction) ([]unix.SockFilter, error) {
 	program := []bpf.Instruction{
 		bpf.LoadExtension{Num: bpf.ExtType}, bpf.JumpIf{Cond: wrongWay, Val: outgoing, SkipTrue: refuse},
 	}
-	if p.Source.IsValid() {
-		program = append(program,
-			bpf.LoadAbsolute{Off: etherTypeAt, Size: 2}, bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: unix.ETH_P_IP, SkipTrue: refuse})
-		program = append(program, inNetwork(sourceAt, p.Source, refuse)...)
-		program = append(program, inNetwork(destinationAt, p.Destination, refuse)...)
-	}
+	program = append(program, p.between(refuse)...)
 	// It stands before what is wanted: a jump reaches no further than 255.
 	program = append(program, bpf.Jump{Skip: 1}, bpf.RetConstant{Val: 0})
 	for i, instruction := range program {
-		if jump, ok := instruction.(bpf.JumpIf); ok {
+		if jump, ok := instruction.(bpf.JumpIf); ok && jump.SkipTrue == refuse {
 			jump.SkipTrue = uint8(len(program) - 1 - i - 1)
 			program[i] = jump
 		}
@@ -117,14 +112,41 @@ func (p Point) filter(wanted []bpf.RawInstruction) ([]unix.SockFilter, error) {
 	return filter, nil
 }
 
-// inNetwork goes on where the IPv4 address at an offset is of a network.
-func inNetwork(at uint32, network netip.Prefix, refuse uint8) []bpf.Instruction {
-	mask := net.CIDRMask(network.Bits(), network.Addr().BitLen())
-	return []bpf.Instruction{
-		bpf.LoadAbsolute{Off: at, Size: 4},
-		bpf.ALUOpConstant{Op: bpf.ALUOpAnd, Val: binary.BigEndian.Uint32(mask)},
-		bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: binary.BigEndian.Uint32(network.Masked().Addr().AsSlice()), SkipTrue: refuse},
+// between goes on where a packet is between the networks of the point.
+func (p Point) between(refuse uint8) []bpf.Instruction {
+	const (
+		etherTypeAt               = 12
+		sourceAt, destinationAt   = 26, 30
+		sourceAt6, destinationAt6 = 22, 38
+	)
+	if !p.Source.IsValid() {
+		return nil
 	}
+	kind := bpf.LoadAbsolute{Off: etherTypeAt, Size: 2}
+	four := append(inNetwork(sourceAt, p.Source, refuse), inNetwork(destinationAt, p.Destination, refuse)...)
+	only := bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: unix.ETH_P_IP, SkipTrue: refuse}
+	if !p.Source6.IsValid() {
+		return append([]bpf.Instruction{kind, only}, four...)
+	}
+	six := append(inNetwork(sourceAt6, p.Source6, refuse), inNetwork(destinationAt6, p.Destination6, refuse)...)
+	six = append(six, bpf.Jump{Skip: uint32(len(four) + 1)}) // past only and four
+	other := bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: unix.ETH_P_IPV6, SkipTrue: uint8(len(six))}
+	return slices.Concat([]bpf.Instruction{kind, other}, six, []bpf.Instruction{only}, four)
+}
+
+// inNetwork goes on where the address at an offset is of a network.
+func inNetwork(at uint32, network netip.Prefix, refuse uint8) []bpf.Instruction {
+	const word = 4
+	mask := net.CIDRMask(network.Bits(), network.Addr().BitLen())
+	wanted := network.Masked().Addr().AsSlice()
+	var all []bpf.Instruction
+	for i := 0; i < len(mask) && mask[i] > 0; i += word {
+		all = append(all,
+			bpf.LoadAbsolute{Off: at + uint32(i), Size: word},
+			bpf.ALUOpConstant{Op: bpf.ALUOpAnd, Val: binary.BigEndian.Uint32(mask[i:])},
+			bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: binary.BigEndian.Uint32(wanted[i:]), SkipTrue: refuse})
+	}
+	return all
 }
 
 // fill reads the next packet, if there is one and none is held.

@@ -1,39 +1,51 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"os/exec"
 	"slices"
 	"strings"
 	"text/tabwriter"
+	"time"
 
 	"github.com/spf13/cobra"
 
+	"skerry.dev/skerry/internal/gobuild"
+	"skerry.dev/skerry/kube"
+	"skerry.dev/skerry/lab/adapter/program"
+	"skerry.dev/skerry/lab/cli/verb"
+	"skerry.dev/skerry/lab/cluster/preflight"
+	"skerry.dev/skerry/lab/experiment"
 	"skerry.dev/skerry/lab/host"
 	"skerry.dev/skerry/lab/system"
+	"skerry.dev/skerry/lab/workload/broker"
 	"skerry.dev/skerry/systems"
 )
 
 // errUnfit says that the host lacks what every lab needs; doctor has told what.
 var errUnfit = errors.New("this host cannot run a lab as it is")
 
-func (c *commands) doctor() *cobra.Command {
+func doctor(now func() time.Time) *cobra.Command {
 	var clean, asJSON bool
 	cmd := &cobra.Command{
 		Use: "doctor", Short: "Show what this host has and lacks, each with its remedy",
-		Long: `Doctor tries what a lab needs, for real, and looks for the programs that systems,
-load tools and other verbs need. A line begins with
+		Long: `Doctor tries what a lab needs, for real, also what Kubernetes clusters need of the
+kernel, and looks for their programs and for those that systems, load tools and other
+verbs need. It starts no lab. A line begins with
 
   ok       it is here
   without  it is not, and labs run without it; of a program it says what does not
   LACKS    it is not, and no lab runs without it: the exit status is 1`,
 		Example: "  skerry doctor\n  skerry doctor --clean",
-		Args:    exactly(0),
+		Args:    verb.Exactly(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if clean {
 				return cleanNow(cmd)
 			}
-			findings := slices.Concat(host.Probe(), probeSystems(), probePrograms())
+			findings := slices.Concat(host.Probe(), preflight.Survey(now()), probeBuilt(cmd.Context()), probeSystems(), probePrograms())
 			if err := printFindings(cmd, findings, asJSON); err != nil {
 				return err
 			}
@@ -61,6 +73,18 @@ func cleanNow(cmd *cobra.Command) error {
 	return err
 }
 
+// probeBuilt says whether the programs of clusters are here.
+func probeBuilt(ctx context.Context) []host.Finding {
+	catalogue := kube.Catalogue()
+	lacking := gobuild.Builder{Catalogue: catalogue}.Lacking(ctx)
+	f := host.Finding{What: "kubernetes: programs", Here: len(lacking) == 0, Detail: fmt.Sprintf("all %d are built", len(catalogue.Programs))}
+	if !f.Here {
+		f.Detail = fmt.Sprintf("%d of %d are not built: %s", len(lacking), len(catalogue.Programs), strings.Join(lacking, ", "))
+		f.Remedy = "'skerry kube build' builds them, 'skerry kube bundle import FILE' takes them from another machine; a lab that wants one builds it"
+	}
+	return []host.Finding{f}
+}
+
 func probeSystems() []host.Finding {
 	names, err := system.Names(systems.FS)
 	if err != nil {
@@ -73,7 +97,7 @@ func probeSystems() []host.Finding {
 		if err != nil {
 			f.Here, f.Detail = false, err.Error()
 		} else if lacks := p.Missing(); len(lacks) > 0 {
-			f.Here, f.Detail, f.Remedy = false, "lacks "+programsOf(lacks), hint(errors.Join(lacks...))
+			f.Here, f.Detail, f.Remedy = false, "lacks "+programsOf(lacks), verb.Hint(errors.Join(lacks...))
 		}
 		findings = append(findings, f)
 	}
@@ -106,7 +130,7 @@ func probePrograms() []host.Finding {
 
 func printFindings(cmd *cobra.Command, findings []host.Finding, asJSON bool) error {
 	if asJSON {
-		return printJSON(cmd, findings)
+		return verb.PrintJSON(cmd, findings)
 	}
 	w := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
 	for _, f := range findings {
@@ -123,4 +147,68 @@ func printFindings(cmd *cobra.Command, findings []host.Finding, asJSON bool) err
 		}
 	}
 	return w.Flush()
+}
+
+// optional is a program that some things need, and most labs do not.
+type optional struct {
+	name string
+	// debian is the package that has it, empty for go.
+	debian string
+	uses   []string
+}
+
+// optionals are those that Skerry knows of, in the order of their uses: systems,
+// workloads, load tools, all else.
+func optionals(tree fs.FS) ([]optional, error) {
+	names, err := system.Names(tree)
+	if err != nil {
+		return nil, err
+	}
+	var all []optional
+	add := func(name, debian, use string) {
+		i := slices.IndexFunc(all, func(o optional) bool { return o.name == name })
+		if i < 0 {
+			i, all = len(all), append(all, optional{name: name, debian: debian})
+		}
+		if !slices.Contains(all[i].uses, use) {
+			all[i].uses = append(all[i].uses, use)
+		}
+	}
+	for _, name := range names {
+		p, err := system.LoadPlugin(tree, name)
+		if err != nil {
+			return nil, err
+		}
+		for _, need := range p.Needs {
+			if need.Module {
+				need.Program, need.Package = "go", ""
+			}
+			add(need.Program, need.Package, "system "+name)
+		}
+	}
+	for _, name := range broker.Names() {
+		need := broker.Needs(name)
+		add(need.Program, need.Package, "workload "+name)
+	}
+	for _, tool := range experiment.Tools() {
+		for _, need := range program.Needs(tool) {
+			add(need.Program, need.Package, "load tool "+tool)
+		}
+	}
+	add("tcpdump", "tcpdump", "capture --filter")
+	add("qemu-system-x86_64", "qemu-system-x86", "tests on a kernel of Debian's")
+	return all, nil
+}
+
+// finding says whether the program is here.
+func (o optional) finding() host.Finding {
+	f := host.Finding{What: "program " + o.name, Here: true, Detail: "for " + strings.Join(o.uses, ", ")}
+	if _, err := exec.LookPath(o.name); err == nil {
+		return f
+	}
+	f.Here, f.Remedy = false, "apt-get install "+o.debian
+	if o.debian == "" {
+		f.Remedy = verb.InstallGo
+	}
+	return f
 }

@@ -8,15 +8,16 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/cobra/doc"
 
+	"skerry.dev/skerry/lab/cli/verb"
 	"skerry.dev/skerry/lab/experiment"
 )
 
 // gen writes what is generated from the code: the schema of the experiment file
 // and the man pages. It is for Skerry's own repository, hence hidden.
-func (c *commands) gen() *cobra.Command {
+func gen() *cobra.Command {
 	return &cobra.Command{
 		Use: "gen DOCS", Short: "Write the schema and the man pages below a folder", Hidden: true,
-		Args: exactly(1),
+		Args: verb.Exactly(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			schema, err := experiment.Schema(".")
 			if err != nil {

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"skerry.dev/skerry/lab/cli"
+	"skerry.dev/skerry/lab/cli/verb"
 )
 
 // leaves are the verbs that do something, at any depth.
@@ -30,7 +31,7 @@ var word = regexp.MustCompile(`'[^']*'|[^ ]+`)
 
 // Every verb has an example, and each line of one is a command line that Skerry takes.
 func TestExamples(t *testing.T) {
-	for _, verb := range leaves(cli.Root(cli.Env{})) {
+	for _, verb := range leaves(cli.Root(verb.Env{})) {
 		if !strings.Contains(verb.Example, "  "+verb.CommandPath()) {
 			t.Errorf("%s has no example", verb.CommandPath())
 		}
@@ -53,7 +54,7 @@ func TestExamples(t *testing.T) {
 
 // understood reads a command line without carrying it out.
 func understood(words []string) error {
-	root := cli.Root(cli.Env{})
+	root := cli.Root(verb.Env{})
 	root.SetOut(io.Discard)
 	root.SetErr(io.Discard)
 	cmd, rest, err := root.Find(words)

@@ -81,7 +81,7 @@ func (c *Cluster) registerNodes(ctx context.Context) error {
 	for _, m := range c.members {
 		_, err := c.client.CoreV1().Nodes().Create(ctx, &core.Node{
 			ObjectMeta: meta.ObjectMeta{Name: m.Host(), Annotations: annotations(c.options.Spec, m)},
-			Spec:       core.NodeSpec{PodCIDR: m.pods.String(), PodCIDRs: []string{m.pods.String()}},
+			Spec:       core.NodeSpec{PodCIDR: m.pods.String(), PodCIDRs: m.podRanges()},
 		}, meta.CreateOptions{})
 		if err != nil && !kerrors.IsAlreadyExists(err) {
 			return fmt.Errorf("register node %s: %w", m, err)

@@ -182,7 +182,7 @@ func (c *Cluster) sendAsLab(p core.Pod) (done bool, err error) {
 		return false, nil
 	}
 	if err == nil {
-		err = node.Congest(pids[0], c.lab.Topology.CongestionControl())
+		err = node.Congest(pids[0], c.lab.Topology.CongestionControl(), c.lab.Topology.Dual)
 	}
 	if errors.Is(err, fs.ErrNotExist) { // it has ended meanwhile
 		return false, nil

@@ -65,7 +65,7 @@ func TestAutoscaledDeployment(t *testing.T) {
 		if first != c.first {
 			t.Errorf("the first pod is at %q, want %q", first, c.first)
 		}
-		if got := c.service().Spec.ExternalTrafficPolicy; got != c.stays {
+		if got := c.service(false).Spec.ExternalTrafficPolicy; got != c.stays {
 			t.Errorf("requests stay %s, want %s", got, c.stays)
 		}
 	}

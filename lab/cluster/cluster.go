@@ -66,7 +66,7 @@ type Cluster struct {
 	// programs that are to stay, in the order in which they were started.
 	mu       sync.Mutex
 	programs []started
-	// recorded are the programs of a cluster that another process has taken up.
+	// recorded are the programs of a cluster that is up, whoever has started them.
 	recorded []program
 }
 
@@ -133,7 +133,7 @@ func startAll(ctx context.Context, lab *host.Lab, o Options) ([]*Cluster, error)
 
 // newCluster is cluster i of a lab, from 0, of which nothing is started.
 func newCluster(lab *host.Lab, i int, o Options) *Cluster {
-	name, network := lab.Topology.Clusters[i].Name, o.Network(i)
+	name, network := lab.Topology.Clusters[i].Name, o.Network(&lab.Topology, i)
 	all := membersOf(&lab.Topology, i, network)
 	return &Cluster{
 		Name: name, lab: lab, options: o, members: all,
@@ -235,7 +235,8 @@ func (c *Cluster) forward(name string, port uint16) (address string, err error) 
 func (c *Cluster) startRuntime(ctx context.Context, m member) error {
 	dir := c.dirOf(m)
 	plan := node.Plan{
-		Dir: dir, Kept: c.kept(), Routes: c.routes(m), Congestion: c.lab.Topology.CongestionControl(), Bridged: c.options.Bridged(),
+		Dir: dir, Kept: c.kept(), Routes: c.routes(m), Congestion: c.lab.Topology.CongestionControl(),
+		Bridged: c.options.Bridged(), Dual: c.lab.Topology.Dual,
 	}
 	if err := c.lab.Within(m.Ref(), func() error { return node.Prepare(plan) }); err != nil {
 		return fmt.Errorf("prepare node %s: %w", m, err)
@@ -257,6 +258,9 @@ func (c *Cluster) routes(m member) (routes []node.Route) {
 	for _, other := range c.members {
 		if other.Node != m.Node && !c.options.Tunnels() {
 			routes = append(routes, node.Route{Pods: other.pods, Via: other.Data.Addr()})
+			if other.pods6.IsValid() {
+				routes = append(routes, node.Route{Pods: other.pods6, Via: other.Data6.Addr()})
+			}
 		}
 	}
 	return routes
@@ -293,9 +297,13 @@ func (c *Cluster) dirOf(m member) string { return filepath.Join(c.plane.dir, m.N
 
 // settings are those that the nodes have in common.
 func (c *Cluster) settings() settings {
+	var six ranges6
+	if c.lab.Topology.Dual {
+		six.Pods6 = c.plane.Pods6.String()
+	}
 	return settings{
-		Head: c.members[0].Host(), ClusterDir: c.plane.dir, Pods: c.plane.Pods.String(), DNS: c.plane.DNS().String(),
-		Spec: c.options.Spec, CoreDNSEnv: c.apiEnv(), Sysctls: host.TransportSysctls(), Runc: c.options.Programs["runc"], Pause: pauseImage, CoreDNS: coreDNSImage,
+		Head: c.members[0].Host(), ClusterDir: c.plane.dir, Pods: c.plane.Pods.String(), DNS: c.plane.DNS().String(), ranges6: six,
+		Spec: c.options.Spec, CoreDNSEnv: c.apiEnv(), Sysctls: host.TransportSysctls(), Runc: c.options.Programs["runc"], Pause: pauseImage,
 	}
 }
 
@@ -319,6 +327,9 @@ func (c *Cluster) writeFiles(a pki.Authority, m member) error {
 	}
 	s := c.settings()
 	s.Name, s.Dir, s.PodGroup, s.NodePods = m.Host(), c.dirOf(m), group, m.pods.String()
+	if m.pods6.IsValid() {
+		s.NodePods6 = m.pods6.String()
+	}
 	for _, plugin := range c.options.Plugins() {
 		s.PluginDirs = append(s.PluginDirs, filepath.Dir(c.options.Programs[plugin]))
 	}

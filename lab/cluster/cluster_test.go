@@ -50,8 +50,14 @@ func built(t *testing.T) map[string]string {
 // among the control groups.
 func machine(t *testing.T) (all []string) {
 	t.Helper()
-	for _, name := range []string{"vm/overcommit_memory", "kernel/panic", "kernel/panic_on_oops", "vm/panic_on_oom", "kernel/keys/root_maxkeys", "net/ipv4/ip_forward"} {
+	for _, name := range []string{
+		"vm/overcommit_memory", "kernel/panic", "kernel/panic_on_oops", "vm/panic_on_oom", "kernel/keys/root_maxkeys",
+		"net/ipv4/ip_forward", "net/ipv6/conf/all/forwarding", "net/ipv6/conf/default/accept_dad",
+	} {
 		text, err := os.ReadFile(filepath.Join("/proc/sys", name))
+		if errors.Is(err, os.ErrNotExist) && strings.HasPrefix(name, "net/ipv6/") {
+			continue // a kernel without it
+		}
 		if err != nil {
 			t.Fatal(err)
 		}

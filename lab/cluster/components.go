@@ -56,7 +56,7 @@ func (p plane) apiServer() []string {
 		"--service-account-issuer=https://kubernetes.default.svc.cluster.local",
 		"--service-account-key-file=" + p.file("service-accounts.crt"),
 		"--service-account-signing-key-file=" + p.file("service-accounts.key"),
-		"--service-cluster-ip-range=" + p.Services.String(),
+		"--service-cluster-ip-range=" + pair(p.Services, p.Services6),
 	}
 }
 
@@ -98,7 +98,7 @@ func (m member) kubelet(dir string) []string {
 		"--config-dir=" + filepath.Join(dir, kubeletDropIns),
 		"--kubeconfig=" + filepath.Join(dir, "kubelet.kubeconfig"),
 		"--hostname-override=" + m.Host(),
-		"--node-ip=" + m.Data.Addr().String(),
+		"--node-ip=" + pair(m.Data.Addr(), m.Data6.Addr()),
 	}
 }
 

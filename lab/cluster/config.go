@@ -26,6 +26,7 @@ type settings struct {
 	// Pods of the cluster, NodePods of the node, as CIDRs; DNS is the address of the
 	// cluster's.
 	Pods, NodePods, DNS string
+	ranges6
 	// Spec with the CNI and the proxy.
 	spec.Spec
 	// CoreDNSEnv is environment that CoreDNS has of ours.
@@ -35,9 +36,22 @@ type settings struct {
 	// PluginDirs hold the CNI plugins; Runc is the path of runc.
 	PluginDirs []string
 	Runc       string
-	// Pause is the image that holds a pod's namespaces, CoreDNS that of the cluster's
-	// DNS.
-	Pause, CoreDNS string
+	// Pause is the image that holds a pod's namespaces.
+	Pause string
+}
+
+// ranges6 are those of pods of IPv6, empty where the lab is not dual.
+type ranges6 struct{ Pods6, NodePods6 string }
+
+// MTU of pods' interfaces, 0 for that of their node's: a tunnel takes its headers of
+// each packet, and those of IPv6 are longer.
+func (s settings) MTU() int {
+	const longer = 20
+	mtu := s.Spec.MTU()
+	if mtu > 0 && s.Pods6 != "" {
+		mtu -= longer
+	}
+	return mtu
 }
 
 // render gives the text of one of files, such as "files/kubelet.yaml".

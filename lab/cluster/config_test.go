@@ -17,7 +17,14 @@ import (
 var example = settings{
 	Name: "c1-head", Head: "c1-head", Dir: "/lab/c1/head", ClusterDir: "/lab/c1", PodGroup: "/skerry/lab/pods-c1-head",
 	Pods: "10.101.0.0/16", NodePods: "10.101.1.0/24", DNS: "10.201.0.10",
-	PluginDirs: []string{"/p/ptp", "/p/host-local"}, Runc: "/p/runc/runc", Pause: pauseImage, CoreDNS: coreDNSImage,
+	PluginDirs: []string{"/p/ptp", "/p/host-local"}, Runc: "/p/runc/runc", Pause: pauseImage,
+}
+
+// dualExample is one with IPv6.
+func dualExample() settings {
+	s := example
+	s.Pods6, s.NodePods6 = "fd73:6b65:7279:8100::/56", "fd73:6b65:7279:8101::/64"
+	return s
 }
 
 // Every file is rendered, and is of its format.
@@ -27,19 +34,21 @@ func TestRender(t *testing.T) {
 		t.Fatal(names, err)
 	}
 	for _, name := range names {
-		text, err := example.render(name)
-		if err != nil || strings.Contains(string(text), "<no value>") {
-			t.Errorf("%s: %v\n%s", name, err, text)
-		}
-		var document any
-		switch filepath.Ext(name) {
-		case ".yaml":
-			err = yaml.Unmarshal(text, &document)
-		case ".json":
-			err = json.Unmarshal(text, &document)
-		}
-		if err != nil {
-			t.Errorf("%s: %v\n%s", name, err, text)
+		for _, s := range []settings{example, dualExample()} {
+			text, err := s.render(name)
+			if err != nil || strings.Contains(string(text), "<no value>") {
+				t.Errorf("%s: %v\n%s", name, err, text)
+			}
+			var document any
+			switch filepath.Ext(name) {
+			case ".yaml":
+				err = yaml.Unmarshal(text, &document)
+			case ".json":
+				err = json.Unmarshal(text, &document)
+			}
+			if err != nil {
+				t.Errorf("%s: %v\n%s", name, err, text)
+			}
 		}
 	}
 	text, err := example.render("files/containerd.toml")
@@ -58,7 +67,7 @@ func TestAddresses(t *testing.T) {
 	}}
 	var ranges []netip.Prefix
 	for i := range topo.Clusters {
-		n := spec.Spec{}.Network(i)
+		n := spec.Spec{}.Network(&topo, i)
 		ranges = append(ranges, n.Pods, n.Services)
 		all := membersOf(&topo, i, n)
 		if len(all) != len(topo.Clusters[i].Nodes) {
@@ -81,13 +90,13 @@ func TestAddresses(t *testing.T) {
 			}
 		}
 	}
-	if got := membersOf(&topo, 1, spec.Spec{}.Network(1))[2].pods.String(); got != "10.102.3.0/24" {
+	if got := membersOf(&topo, 1, spec.Spec{}.Network(&topo, 1))[2].pods.String(); got != "10.102.3.0/24" {
 		t.Errorf("the third node of c2 has %s", got)
 	}
 }
 
 func TestCommandLines(t *testing.T) {
-	p := plane{dir: "/lab/c1", address: "10.1.0.1", Network: spec.Spec{}.Network(0)}
+	p := plane{dir: "/lab/c1", address: "10.1.0.1", Network: spec.Spec{}.Network(&topology.Topology{}, 0)}
 	for _, c := range []struct {
 		args []string
 		want string

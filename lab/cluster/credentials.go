@@ -46,10 +46,10 @@ func (c *Cluster) writeCredentials(now time.Time) (pki.Authority, error) {
 		subject pkix.Name
 		hosts   []string
 	}{
-		{"apiserver", pkix.Name{CommonName: "kube-apiserver"}, []string{
-			head.Data.Addr().String(), head.Mgmt.Addr().String(), "127.0.0.1", c.plane.API().String(), head.Host(), "localhost",
+		{"apiserver", pkix.Name{CommonName: "kube-apiserver"}, append(head.hosts(),
+			"127.0.0.1", c.plane.API().String(), "localhost",
 			"kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local",
-		}},
+		)},
 		{"apiserver-client", pkix.Name{CommonName: "kube-apiserver-kubelet-client", Organization: []string{"system:masters"}}, nil},
 		{"front-proxy", pkix.Name{CommonName: "front-proxy"}, nil},
 		{"service-accounts", pkix.Name{CommonName: "service-accounts"}, nil},
@@ -74,7 +74,7 @@ func (c *Cluster) writeCredentials(now time.Time) (pki.Authority, error) {
 // writeNode writes what a node's programs identify themselves by.
 func (c *Cluster) writeNode(a pki.Authority, m member, dir string) error {
 	name := pkix.Name{CommonName: "system:node:" + m.Host(), Organization: []string{"system:nodes"}}
-	serving, err := a.Issue(name, m.Host(), m.Data.Addr().String(), m.Mgmt.Addr().String())
+	serving, err := a.Issue(name, m.hosts()...)
 	if err == nil {
 		err = serving.Write(filepath.Join(dir, "kubelet"))
 	}

@@ -75,7 +75,7 @@ func (c *Cluster) Deploy(ctx context.Context, w Workload) error {
 		hosts = append(hosts, m.Host())
 	}
 	// A port that is taken is known before there is anything to remove.
-	if _, err := c.client.CoreV1().Services(namespace).Create(ctx, w.service(), meta.CreateOptions{}); err != nil {
+	if _, err := c.client.CoreV1().Services(namespace).Create(ctx, w.service(c.lab.Topology.Dual), meta.CreateOptions{}); err != nil {
 		return fmt.Errorf("deploy %s: %w", w.Name, c.portTaken(ctx, w.NodePort, err))
 	}
 	if _, err := c.client.AppsV1().Deployments(namespace).Create(ctx, w.deployment(hosts), meta.CreateOptions{}); err != nil {
@@ -96,7 +96,7 @@ func (c *Cluster) Deploy(ctx context.Context, w Workload) error {
 	}
 	pods, err := c.Pods(ctx, w.Name)
 	for _, p := range pods {
-		err = errors.Join(err, node.Congest(p.Pid, c.lab.Topology.CongestionControl()))
+		err = errors.Join(err, node.Congest(p.Pid, c.lab.Topology.CongestionControl(), c.lab.Topology.Dual))
 	}
 	if err != nil {
 		return err
@@ -152,19 +152,24 @@ func isHost(hosts []string) core.NodeSelectorTerm {
 
 // service has a request stay at the node that it came to: kube-proxy would else pass
 // it on to any of the pods, over a link that no hop map has. With an autoscaler there
-// is no other way to the pods of other nodes.
-func (w Workload) service() *core.Service {
+// is no other way to the pods of other nodes. Where nodes are dual it has addresses of
+// both families.
+func (w Workload) service(dual bool) *core.Service {
 	stays := core.ServiceExternalTrafficPolicyLocal
 	if w.Autoscale != nil {
 		stays = core.ServiceExternalTrafficPolicyCluster
 	}
-	return &core.Service{
+	s := &core.Service{
 		ObjectMeta: meta.ObjectMeta{Name: w.Name, Labels: labelsOf(w.Name)},
 		Spec: core.ServiceSpec{
 			Type: core.ServiceTypeNodePort, Selector: labelsOf(w.Name), ExternalTrafficPolicy: stays,
 			Ports: []core.ServicePort{{Protocol: w.protocol(), Port: int32(w.Port), TargetPort: intstr.FromInt(w.Port), NodePort: int32(w.NodePort)}},
 		},
 	}
+	if dual {
+		s.Spec.IPFamilyPolicy = new(core.IPFamilyPolicyPreferDualStack)
+	}
+	return s
 }
 
 // pod of the workload.
@@ -247,11 +252,25 @@ func groupOf(p core.Pod) string {
 
 // ServiceIP is the address by which pods call a workload, whatever its pods' are.
 func (c *Cluster) ServiceIP(ctx context.Context, name string) (string, error) {
-	service, err := c.client.CoreV1().Services(namespace).Get(ctx, name, meta.GetOptions{})
+	all, err := c.ServiceIPs(ctx, name)
 	if err != nil {
-		return "", fmt.Errorf("address of Service %s: %w", name, err)
+		return "", err
 	}
-	return service.Spec.ClusterIP, nil
+	return all[0], nil
+}
+
+var errNoAddress = errors.New("it has none")
+
+// ServiceIPs are those of each family that the lab has, IPv4 first.
+func (c *Cluster) ServiceIPs(ctx context.Context, name string) ([]string, error) {
+	service, err := c.client.CoreV1().Services(namespace).Get(ctx, name, meta.GetOptions{})
+	if err == nil && len(service.Spec.ClusterIPs) == 0 {
+		err = errNoAddress
+	}
+	if err != nil {
+		return nil, fmt.Errorf("address of Service %s: %w", name, err)
+	}
+	return service.Spec.ClusterIPs, nil
 }
 
 // Remove takes a workload away and returns when it and its pods are gone.

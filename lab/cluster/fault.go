@@ -60,12 +60,22 @@ func Reboot(ctx context.Context, lab *host.Lab, ref topology.Ref) error {
 // killed boots, and a control plane that was stopped starts; where that fails the fault
 // stays in force.
 func Undo(ctx context.Context, lab *host.Lab, id int) error {
+	return undo(ctx, lab, id, Open)
+}
+
+// Undo is Undo for who has taken the cluster up, of whose nodes the fault is: what
+// starts again takes the place of what had ended.
+func (c *Cluster) Undo(ctx context.Context, id int) error {
+	return undo(ctx, c.lab, id, func(*host.Lab, string) (*Cluster, error) { return c, nil })
+}
+
+func undo(ctx context.Context, lab *host.Lab, id int, open func(lab *host.Lab, name string) (*Cluster, error)) error {
 	return lab.UndoWith(ctx, id, func(ctx context.Context, f host.Fault) error {
 		if f.Kind != host.Kill && f.Kind != host.StopPlane {
 			return nil
 		}
 		name, _ := f.Node.Split()
-		c, err := Open(lab, name)
+		c, err := open(lab, name)
 		if errors.Is(err, ErrNone) {
 			return nil // on hosts nothing starts by itself
 		}
@@ -76,6 +86,22 @@ func Undo(ctx context.Context, lab *host.Lab, id int) error {
 		defer cancel()
 		return c.revive(ctx, f)
 	})
+}
+
+// Repair starts those programs of a node that have ended, as they were: one that was
+// killed alone has no supervisor. It says whether there was one.
+func (c *Cluster) Repair(ctx context.Context, node topology.Ref) (bool, error) {
+	m, err := c.memberAt(node)
+	if err != nil {
+		return false, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, bootTimeout)
+	defer cancel()
+	n, err := c.startAgain(ctx, m, func(string) bool { return true })
+	if err != nil {
+		return false, fmt.Errorf("node %s: %w: %w", m, ErrBoot, err)
+	}
+	return n > 0, nil
 }
 
 // revive starts what a fault has ended, but for what others in force keep down.
@@ -100,27 +126,35 @@ func (c *Cluster) revive(ctx context.Context, f host.Fault) error {
 			return fmt.Errorf("node %s: %w: %w", m, ErrBoot, err)
 		}
 	}
-	err = c.startAgain(ctx, m, func(process string) bool { return wanted(process) && !slices.Contains(kept, process) })
-	if err == nil {
-		return nil
+	_, err = c.startAgain(ctx, m, func(process string) bool { return wanted(process) && !slices.Contains(kept, process) })
+	if err != nil {
+		return fmt.Errorf("node %s: %w: %w", m, ErrBoot, err)
 	}
-	return errors.Join(fmt.Errorf("node %s: %w: %w", m, ErrBoot, err), c.stopStarted())
+	return nil
 }
 
-// startAgain starts those programs of a node that are wanted and do not run.
-func (c *Cluster) startAgain(ctx context.Context, m member, wanted func(process string) bool) error {
+// startAgain starts those programs of a node that are wanted and do not run, and counts
+// them. Where it fails, those that it has started end again.
+func (c *Cluster) startAgain(ctx context.Context, m member, wanted func(process string) bool) (n int, err error) {
 	running, err := c.lab.Running()
 	if err != nil {
-		return err
+		return 0, err
 	}
+	var again []string
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, c.stopAgain(m, again))
+		}
+	}()
 	for _, p := range c.recorded {
 		runs := slices.ContainsFunc(running, func(r host.Running) bool { return r.Name == m.process(p.Name) })
 		if p.Node != m.Ref() || runs || !wanted(m.process(p.Name)) {
 			continue
 		}
 		if err := c.startOnceMore(m, p); err != nil {
-			return err
+			return 0, err
 		}
+		again = append(again, p.Name)
 		// What comes after calls these, and ends where they do not answer.
 		switch p.Name {
 		case "containerd":
@@ -129,10 +163,10 @@ func (c *Cluster) startAgain(ctx context.Context, m member, wanted func(process 
 			err = c.awaitAPI(ctx)
 		}
 		if err != nil {
-			return err
+			return 0, err
 		}
 	}
-	return nil
+	return len(again), nil
 }
 
 // startOnceMore starts a program as it was, with listeners at the addresses of before.
@@ -158,15 +192,17 @@ func (c *Cluster) startOnceMore(m member, p program) (err error) {
 	return c.startProgram(m, p.Name, p.Args, inherited...)
 }
 
-// stopStarted ends what this process has started of the cluster.
-func (c *Cluster) stopStarted() (err error) {
+// stopAgain ends programs of a node that this process has started.
+func (c *Cluster) stopAgain(m member, names []string) (err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for _, p := range slices.Backward(c.programs) {
-		_, stopErr := p.Stop(0)
-		err = errors.Join(err, stopErr)
+	for i, p := range slices.Backward(c.programs) {
+		if p.program.Node == m.Ref() && slices.Contains(names, p.program.Name) {
+			_, stopErr := p.Stop(0)
+			err = errors.Join(err, stopErr)
+			c.programs = slices.Delete(c.programs, i, i+1)
+		}
 	}
-	c.programs = nil
 	return err
 }
 

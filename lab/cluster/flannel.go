@@ -24,7 +24,11 @@ func annotations(s spec.Spec, m member) map[string]string {
 	if !s.Tunnels() {
 		return nil
 	}
-	return map[string]string{"flannel.alpha.coreos.com/public-ip-overwrite": m.Data.Addr().String()}
+	all := map[string]string{"flannel.alpha.coreos.com/public-ip-overwrite": m.Data.Addr().String()}
+	if m.Data6.IsValid() {
+		all["flannel.alpha.coreos.com/public-ipv6-overwrite"] = m.Data6.Addr().String()
+	}
+	return all
 }
 
 // startFlannel has flanneld carry packets from the pods of one node to those of
@@ -80,14 +84,14 @@ var errNoTunnel = errors.New("it has no tunnel to the other nodes")
 func (c *Cluster) tunnelled(m member) error {
 	there := map[netip.Prefix]bool{}
 	err := c.lab.Within(m.Ref(), func() error {
-		routes, err := netlink.RouteList(nil, netlink.FAMILY_V4)
+		routes, err := netlink.RouteList(nil, netlink.FAMILY_ALL)
 		for _, r := range routes {
 			if r.Dst == nil {
 				continue
 			}
 			ones, _ := r.Dst.Mask.Size()
-			if address, ok := netip.AddrFromSlice(r.Dst.IP.To4()); ok {
-				there[netip.PrefixFrom(address, ones)] = true
+			if address, ok := netip.AddrFromSlice(r.Dst.IP); ok {
+				there[netip.PrefixFrom(address.Unmap(), ones)] = true
 			}
 		}
 		return err
@@ -96,7 +100,7 @@ func (c *Cluster) tunnelled(m member) error {
 		return fmt.Errorf("routes of node %s: %w", m, err)
 	}
 	for _, other := range c.members {
-		if other.Node != m.Node && !there[other.pods] {
+		if other.Node != m.Node && (!there[other.pods] || other.pods6.IsValid() && !there[other.pods6]) {
 			return errNoTunnel
 		}
 	}

@@ -120,7 +120,7 @@ func (c *Cluster) AwaitJob(ctx context.Context, j Job) (*Running, error) {
 	case err != nil:
 		return nil, err
 	}
-	err = node.Congest(pids[0], c.lab.Topology.CongestionControl())
+	err = node.Congest(pids[0], c.lab.Topology.CongestionControl(), c.lab.Topology.Dual)
 	if err == nil {
 		err = r.watch(pids[0])
 	}

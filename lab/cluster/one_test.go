@@ -34,6 +34,7 @@ var onOne = []struct {
 	{"run", runsInAPod},
 	{"load", loadsImages},
 	{"evict", evicts},
+	{"repair", repairs},
 	{"stop-plane", stopsPlane},
 	{"freeze", freezes},
 	{"kill", killsANode},
@@ -325,6 +326,32 @@ func undo(t *testing.T, lab *host.Lab, f host.Fault) {
 	t.Helper()
 	if err := cluster.Undo(t.Context(), lab, f.ID); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// A program that was killed alone starts again where it is asked for, and only then; the
+// cluster is whole when its nodes have reported after that.
+func repairs(t *testing.T, lab *host.Lab) {
+	c := open(t, lab)
+	deploy(t, c)
+	inject(t, lab, host.Fault{Kind: host.Kill, Node: "c1/worker", Process: "kubelet-c1-worker"})
+	for _, want := range []bool{true, false} {
+		if repaired, err := c.Repair(t.Context(), "c1/worker"); repaired != want || err != nil {
+			t.Fatalf("repaired: %v, %v, want %v", repaired, err, want)
+		}
+	}
+	if err := c.Ended(); err != nil {
+		t.Error(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	since := time.Now()
+	if err := c.AwaitWhole(ctx, cluster.Setback{Since: since}, hello.Name); err != nil {
+		t.Error(err)
+	}
+	heard := mustKubectl(t, lab, "get", "node", "c1-worker", "-o", `jsonpath={.status.conditions[?(@.type=="Ready")].lastHeartbeatTime}`)
+	if at, err := time.Parse(time.RFC3339, heard); err != nil || at.Before(since.Truncate(time.Second)) {
+		t.Errorf("its kubelet has reported at %q, %v, and was repaired at %s", heard, err, since)
 	}
 }
 

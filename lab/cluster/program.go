@@ -53,7 +53,7 @@ func (c *Cluster) run(m member, name string, args []string) error {
 }
 
 // startProgram starts a program that stays, with a log of its name beside its
-// node's files, to which it adds.
+// node's files, to which it adds. One that has ended it takes the place of.
 func (c *Cluster) startProgram(m member, name string, args []string, inherited ...*os.File) error {
 	kept := program{Node: m.Ref(), Name: name, Args: args}
 	for _, file := range inherited {
@@ -79,7 +79,8 @@ func (c *Cluster) startProgram(m member, name string, args []string, inherited .
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.programs = append(c.programs, started{p, kept, log.Name()})
+	before := func(p started) bool { return p.program.Node == kept.Node && p.program.Name == kept.Name }
+	c.programs = append(slices.DeleteFunc(c.programs, before), started{p, kept, log.Name()})
 	return nil
 }
 

@@ -35,6 +35,7 @@ func (c *Cluster) record() error {
 		r.Programs = append(r.Programs, p.program)
 	}
 	c.mu.Unlock()
+	c.recorded = r.Programs
 	if err := whole.JSON(c.plane.file(recordFile), 0o600, r); err != nil {
 		return fmt.Errorf("record the cluster: %w", err)
 	}

@@ -54,7 +54,8 @@ type Scenario struct {
 	Unit impair.Unit `yaml:"unit,omitempty" json:"unit,omitempty" jsonschema:"enum=packet,enum=superpacket"`
 	// Links that are impaired; all others cost nothing.
 	Links []Link `yaml:"links,omitempty" json:"links,omitempty"`
-	// Timeline changes links while the load runs.
+	// Timeline changes links while the load runs, and has nodes, processes, pods and
+	// control planes fail.
 	Timeline []Event `yaml:"timeline,omitempty" json:"timeline,omitempty"`
 }
 

@@ -21,8 +21,11 @@ type Kubernetes struct {
 	// Proxy is how kube-proxy leads to the pods of a Service: nftables (default),
 	// iptables or ipvs; none starts no kube-proxy.
 	Proxy string `yaml:"proxy,omitempty" json:"proxy,omitempty" jsonschema:"enum=nftables,enum=iptables,enum=ipvs,enum=none"`
-	// Pods is the range of pods' addresses of every cluster alike; by default each has
-	// its own, 10.(100+i).0.0/16.
+	// Family of addresses: ipv4 (default), or dual, by which nodes, pods and Services
+	// have those of IPv6 besides.
+	Family string `yaml:"family,omitempty" json:"family,omitempty" jsonschema:"enum=ipv4,enum=dual"`
+	// Pods is the range of pods' addresses of IPv4 of every cluster alike; by default
+	// each has its own, 10.(100+i).0.0/16.
 	Pods CIDR `yaml:"pods,omitempty" json:"pods,omitzero"`
 	// Services is that of Services' addresses, likewise; by default
 	// 10.(200+i).0.0/16.
@@ -37,6 +40,15 @@ type Kubernetes struct {
 	// default there is one at each node that serves. metrics-server runs for it.
 	Autoscale *Autoscale `yaml:"autoscale,omitempty" json:"autoscale,omitempty"`
 }
+
+// Names that kubernetes.family may have.
+const (
+	FamilyIPv4 = "ipv4" // the default
+	FamilyDual = "dual"
+)
+
+// Families lists the names that kubernetes.family may have.
+func Families() []string { return []string{FamilyIPv4, FamilyDual} }
 
 // Spec is what the clusters are to be: all by default where k is nil.
 func (k *Kubernetes) Spec() spec.Spec {
@@ -105,6 +117,9 @@ func (c *checker) kubernetes() {
 	}
 	if k.Proxy != "" && !slices.Contains(spec.Proxies(), k.Proxy) {
 		c.add("kubernetes.proxy", nearest.Hint(k.Proxy, spec.Proxies()), "there is no proxy %.80q", k.Proxy)
+	}
+	if k.Family != "" && !slices.Contains(Families(), k.Family) {
+		c.add("kubernetes.family", nearest.Hint(k.Family, Families()), "there is no family of addresses %.80q", k.Family)
 	}
 	c.nodeCapacities(k.Nodes)
 	c.autoscale(k.Autoscale)

@@ -29,12 +29,12 @@ func onKubernetes(t testing.TB, block string) (*experiment.Experiment, error) {
 // What is chosen is read, survives its record in run.json, and stays out of it where
 // nothing is.
 func TestKubernetes(t *testing.T) {
-	e, err := onKubernetes(t, "{cni: flannel, proxy: ipvs, pods: 10.244.0.0/16, services: 10.96.0.0/16}")
+	e, err := onKubernetes(t, "{cni: flannel, proxy: ipvs, family: dual, pods: 10.244.0.0/16, services: 10.96.0.0/16}")
 	if err != nil {
 		t.Fatal(err)
 	}
 	text, err := json.Marshal(e.Kubernetes)
-	if want := `{"cni":"flannel","proxy":"ipvs","pods":"10.244.0.0/16","services":"10.96.0.0/16"}`; err != nil || string(text) != want {
+	if want := `{"cni":"flannel","proxy":"ipvs","family":"dual","pods":"10.244.0.0/16","services":"10.96.0.0/16"}`; err != nil || string(text) != want {
 		t.Errorf("recorded as %s, %v", text, err)
 	}
 	var again experiment.Kubernetes
@@ -43,6 +43,38 @@ func TestKubernetes(t *testing.T) {
 	}
 	if text, err := json.Marshal(experiment.Kubernetes{}); err != nil || string(text) != "{}" {
 		t.Errorf("nothing is recorded as %s, %v", text, err)
+	}
+}
+
+// Nodes have addresses of IPv6 where the file says so, and only there; also as run.json
+// records them.
+func TestKubernetesFamily(t *testing.T) {
+	for block, dual := range map[string]bool{"{}": false, "{family: ipv4}": false, "{family: dual}": true} {
+		e, err := onKubernetes(t, block)
+		if err != nil {
+			t.Errorf("%s: %v", block, err)
+			continue
+		}
+		text, err := json.Marshal(e)
+		var again experiment.Experiment
+		if err == nil {
+			err = json.Unmarshal(text, &again)
+		}
+		if err != nil || e.Topology.Dual != dual || again.Topology.Dual != dual || again.Topology.Nodes()[0].Data6.IsValid() != dual {
+			t.Errorf("%s: the topology is %+v, recorded as %+v, %v", block, e.Topology, again.Topology, err)
+		}
+	}
+	_, err := onKubernetes(t, "{family: duel}")
+	if want := `there is no family of addresses "duel"` + "\nhint: did you mean dual?"; err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("got %v, want %s", err, want)
+	}
+	text, err := os.ReadFile("testdata/quickstart.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dual := strings.Replace(string(text), "topology:", "topology:\n  dual: true", 1)
+	if _, err := experiment.Read("f", []byte(dual)); err == nil || !strings.Contains(err.Error(), `unknown key "dual"`) {
+		t.Errorf("a topology that says so itself: %v", err)
 	}
 }
 

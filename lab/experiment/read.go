@@ -100,6 +100,7 @@ func Read(file string, data []byte) (*Experiment, error) {
 		return nil, err
 	}
 	e.document = *doc
+	e.Topology.Dual = e.Kubernetes != nil && e.Kubernetes.Family == FamilyDual
 	c := checker{e: e}
 	c.label("name", "experiment", e.Name)
 	c.substrate()

@@ -10,15 +10,16 @@ import (
 	"skerry.dev/skerry/lab/impair"
 )
 
-// Event changes a link while the load runs. What it does not say of the link,
-// the link does not do from then on.
+// Event changes a link while the load runs, or has something fail. What it does not
+// say of the link, the link does not do from then on.
 type Event struct {
 	// At is when, from the beginning of the load.
 	At quantity.Duration `yaml:"at" json:"at"`
 	// Down loses all packets, in place of an impairment.
 	Down bool `yaml:"down,omitempty" json:"down,omitempty"`
 
-	Link `yaml:",inline"`
+	Link  `yaml:",inline"`
+	Fault `yaml:",inline"`
 }
 
 // changed is the link as the event leaves it.
@@ -38,12 +39,15 @@ type Phase struct {
 	Directions []Direction
 }
 
-// Phases are the times of the scenario between events: at least one, from 0.
+// Phases are the times of the scenario between events of links: at least one, from 0.
 func (s Scenario) Phases() []Phase {
 	phases := []Phase{{Directions: s.Directions()}}
 	events := slices.Clone(s.Timeline)
 	slices.SortStableFunc(events, func(a, b Event) int { return int(a.At - b.At) })
 	for _, e := range events {
+		if verb, _ := e.Deed(); verb != "" {
+			continue
+		}
 		last := &phases[len(phases)-1]
 		if at := e.At.Std(); at > last.At {
 			phases = append(phases, Phase{At: at, Directions: slices.Clone(last.Directions)})
@@ -65,8 +69,16 @@ func (c *checker) timeline(path string, s Scenario) {
 		known = append(known, d.Name())
 	}
 	first := map[string]string{} // the path of the event that changes a direction at a time
+	var spells []spell
 	for i, e := range s.Timeline {
 		at := fmt.Sprintf("%s.timeline[%d]", path, i)
+		within(c, at+".at", []quantity.Duration{e.At}, 0, timeMax)
+		if e.Fault != (Fault{}) {
+			if c.fault(at, e) {
+				spells = append(spells, c.spellOf(at, e))
+			}
+			continue
+		}
 		var wrong *impair.Error
 		switch err := e.Check(); {
 		case errors.As(err, &wrong):
@@ -74,7 +86,6 @@ func (c *checker) timeline(path string, s Scenario) {
 		case e.Down && (!e.IsZero() || len(e.Then) > 0):
 			c.add(at, "write down: true, or an impairment", "a link that is down does nothing else")
 		}
-		within(c, at+".at", []quantity.Duration{e.At}, 0, timeMax)
 		if !c.shape(at, e.Link) || !c.ends(at, e.changed(), refs) {
 			continue
 		}
@@ -92,4 +103,5 @@ func (c *checker) timeline(path string, s Scenario) {
 			}
 		}
 	}
+	c.alone(spells)
 }

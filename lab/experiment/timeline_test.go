@@ -1,6 +1,8 @@
 package experiment_test
 
 import (
+	"encoding/json"
+	"slices"
 	"testing"
 	"time"
 
@@ -46,5 +48,54 @@ func TestPhases(t *testing.T) {
 	}
 	if alone := (experiment.Scenario{Links: s.Links}).Phases(); len(alone) != 1 || alone[0].Directions[1].Impairment != s.Links[0].Impairment {
 		t.Errorf("without events there are %+v", alone)
+	}
+}
+
+// Faults change no link, and have an order of their own.
+func TestFaults(t *testing.T) {
+	const second = quantity.Duration(time.Second)
+	s := experiment.Scenario{
+		Links: []experiment.Link{{Between: []topology.Ref{"c1", "c2"}}},
+		Timeline: []experiment.Event{
+			{At: 9 * second, Fault: experiment.Fault{Evict: "c1/default/service"}},
+			{At: 2 * second, Down: true, Link: experiment.Link{From: "c1", To: "c2"}},
+			{At: second, Fault: experiment.Fault{Kill: "c1/head:web"}},
+			{At: 3 * second, Fault: experiment.Fault{StopPlane: "c1", For: second}},
+		},
+	}
+	if phases := s.Phases(); len(phases) != 2 || phases[1].At != 2*time.Second {
+		t.Errorf("phases are %+v", phases)
+	}
+	var got []string
+	for _, e := range s.Faults() {
+		node, process := e.Victim()
+		got = append(got, e.At.String()+" "+e.Words()+" of "+string(node)+" "+process)
+	}
+	want := []string{"1s kill c1/head:web of c1/head web", "3s stop-plane c1 of c1 ", "9s evict c1/default/service of c1/default/service "}
+	if !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if verb, of := s.Timeline[1].Deed(); verb != "" || of != "" {
+		t.Errorf("a link's event is %s %s", verb, of)
+	}
+}
+
+// A scenario with a fault is another cell, and one without keeps the name it had.
+func TestFaultsTellCellsApart(t *testing.T) {
+	plain := experiment.Cell{Scenario: experiment.Scenario{Name: "near"}}
+	ids := map[string]bool{plain.ID(): true}
+	for _, f := range []experiment.Fault{{Freeze: "c1/head"}, {Kill: "c1/head"}, {Reboot: "c1/head"}, {Freeze: "c1/head", For: 1}} {
+		faulty := plain
+		faulty.Scenario.Timeline = []experiment.Event{{Fault: f}}
+		ids[faulty.ID()] = true
+	}
+	if len(ids) != 5 {
+		t.Errorf("5 cells have the names %v", ids)
+	}
+	link := plain
+	link.Scenario.Timeline = []experiment.Event{{At: 1e9, Down: true, Link: experiment.Link{From: "c1", To: "c2"}}}
+	text, err := json.Marshal(link.Scenario.Timeline)
+	if want := `[{"at":"1s","down":true,"from":"c1","to":"c2"}]`; err != nil || string(text) != want {
+		t.Errorf("an event of a link is %s, %v", text, err)
 	}
 }

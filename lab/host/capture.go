@@ -20,7 +20,7 @@ var ErrLabEnded = errors.New("it went down before the capture ended")
 // "c1>c2 sent" → emulator → bridge c2, here it is "c1>c2 received" → port. Between
 // nodes of one cluster the two ports take the places of the bridges. The kernel
 // stamps a packet at each of the two, by one clock, so the difference is what the
-// link did to it. Only IPv4 counts as a link's.
+// link did to it. Only IP counts as a link's, and IPv6 only where the lab is dual.
 //
 // At a node all frames of its data interface are captured, "sent" and "received"
 // being what the node does.
@@ -68,10 +68,9 @@ func (l *Lab) pointsOf(from, to topology.Ref) ([]capture.Point, error) {
 		return nil, err
 	}
 	name := Link{From: from, To: to}.Name()
-	sent := capture.Point{
-		Name: name + " sent", Within: l.WAN.within, Device: m.In,
-		Source: l.network(from), Destination: l.network(to),
-	}
+	sent := capture.Point{Name: name + " sent", Within: l.WAN.within, Device: m.In}
+	sent.Source, sent.Source6 = l.network(from)
+	sent.Destination, sent.Destination6 = l.network(to)
 	received := sent
 	received.Name, received.Device, received.Outgoing = name+" received", m.Out, true
 	return []capture.Point{sent, received}, nil
@@ -79,16 +78,19 @@ func (l *Lab) pointsOf(from, to topology.Ref) ([]capture.Point, error) {
 
 func (h holder) within(f func() error) error { return inNode(h, f) }
 
-// network is the data network of a cluster, or the address of a node; there is one
-// of the name.
-func (l *Lab) network(ref topology.Ref) netip.Prefix {
+// network is the data network of a cluster, or the address of a node, of each family;
+// there is one of the name.
+func (l *Lab) network(ref topology.Ref) (four, six netip.Prefix) {
 	for _, n := range l.Topology.Nodes() {
 		if n.Ref() == ref {
-			return netip.PrefixFrom(n.Data.Addr(), n.Data.Addr().BitLen())
+			return alone(n.Data.Addr()), alone(n.Data6.Addr())
 		}
 		if n.Cluster == string(ref) {
-			return n.Data.Masked()
+			return n.Data.Masked(), n.Data6.Masked()
 		}
 	}
-	return netip.Prefix{}
+	return netip.Prefix{}, netip.Prefix{}
 }
+
+// alone is the network of one address.
+func alone(a netip.Addr) netip.Prefix { return netip.PrefixFrom(a, a.BitLen()) }

@@ -294,7 +294,8 @@ const (
 
 // plugIn takes a node's two interfaces up or down, at the end that is in the WAN:
 // what is set within the node stays. Those that it takes up carry packets when it
-// returns.
+// returns, and whoever the node looked for in vain, or who looked for it, is found at
+// once.
 func (l *Lab) plugIn(node topology.Ref, up bool) error {
 	where, err := locate(&l.Topology, node)
 	if err != nil {
@@ -311,7 +312,9 @@ func (l *Lab) plugIn(node topology.Ref, up bool) error {
 	}
 	defer inside.Close()
 	data := portName(where.cluster, where.node)
-	wires := []struct{ port, inside string }{{data, DataInterface}, {data + mgmtSuffix, MgmtInterface}}
+	wires := []struct{ bridge, port, inside string }{
+		{bridgeName(where.cluster), data, DataInterface}, {mgmtBridge, data + mgmtSuffix, MgmtInterface},
+	}
 	change := wan.LinkSetDown
 	if up {
 		change = wan.LinkSetUp
@@ -325,15 +328,20 @@ func (l *Lab) plugIn(node topology.Ref, up bool) error {
 			return fmt.Errorf("change interface %s: %w", w.port, err)
 		}
 	}
+	if !up {
+		return nil
+	}
 	for _, w := range wires {
-		if !up {
-			break
-		}
-		if err := errors.Join(awaitCarrier(wan, w.port), awaitCarrier(inside, w.inside)); err != nil {
+		// A bridge is down as well as long as all its ports are.
+		if err := errors.Join(awaitCarrier(wan, w.port), awaitCarrier(inside, w.inside), awaitCarrier(wan, w.bridge)); err != nil {
 			return err
 		}
 	}
-	return nil
+	n, err := l.Topology.Node(node)
+	if err != nil {
+		return err
+	}
+	return errors.Join(forgetNeighbours(inside), l.announce(n))
 }
 
 func awaitCarrier(h *netlink.Handle, name string) error {

@@ -201,7 +201,7 @@ func (l *Lab) makeNodes(ctx context.Context, agent string) error {
 		return err
 	}
 	l.WAN = wan
-	if err := inNode(wan, func() error { return setSysctls(wanSysctls) }); err != nil {
+	if err := inNode(wan, func() error { return setSysctls(sysctls(&l.Topology, wanSysctls, wanSysctls6)) }); err != nil {
 		return err
 	}
 	handle, err := openHandle(wan)
@@ -244,7 +244,7 @@ func (l *Lab) makeNode(agent string, n topology.Node, group cgroup.Group) (holde
 	if err != nil {
 		return holder{}, err
 	}
-	err = inNode(h, func() error { return setSysctls(nodeSysctls) })
+	err = inNode(h, func() error { return setSysctls(sysctls(&l.Topology, nodeSysctls, nil)) })
 	if err != nil {
 		return holder{}, fmt.Errorf("make node %s: %w", n, err)
 	}

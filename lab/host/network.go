@@ -28,19 +28,21 @@ const MgmtInterface = "mgmt"
 // mgmtSuffix ends the names of the WAN's ports to it.
 const mgmtSuffix = "m"
 
+// mgmtBridge joins all nodes by their mgmt.
+const mgmtBridge = "mgmt"
+
 // Names in the WAN's namespace: cluster 1 has the bridge "c1", its node 2 the
 // ports "c1n2" (data) and "c1n2m" (mgmt, on the one bridge "mgmt").
 func bridgeName(cluster int) string     { return fmt.Sprintf("c%d", cluster+1) }
 func portName(cluster, node int) string { return fmt.Sprintf("c%dn%d", cluster+1, node+1) }
 
-// nodeSysctls are set in every node: the lab's own traffic is IPv4, TCP starts
-// every connection without what an earlier one learnt, and buffers do not cap a
-// stream below the links that are emulated.
+// nodeSysctls are set in every node: TCP starts every connection without what an
+// earlier one learnt, and buffers do not cap a stream below the links that are
+// emulated.
 var nodeSysctls = map[string]string{
-	"net/ipv4/tcp_no_metrics_save":   "1",
-	"net/ipv4/tcp_rmem":              "4096 131072 67108864",
-	"net/ipv4/tcp_wmem":              "4096 65536 67108864",
-	"net/ipv6/conf/all/disable_ipv6": "1",
+	"net/ipv4/tcp_no_metrics_save": "1",
+	"net/ipv4/tcp_rmem":            "4096 131072 67108864",
+	"net/ipv4/tcp_wmem":            "4096 65536 67108864",
 }
 
 // TransportSysctls are those of every node that say how TCP sends and receives, by
@@ -51,16 +53,41 @@ func TransportSysctls() map[string]string {
 	return all
 }
 
-var wanSysctls = map[string]string{
-	"net/ipv4/ip_forward":            "1",
-	"net/ipv6/conf/all/disable_ipv6": "1",
+var wanSysctls = map[string]string{"net/ipv4/ip_forward": "1"}
+
+// Sysctls of a node or the WAN that say whether it has IPv6. Where it has, the lab
+// gives every address once: none waits until nobody objects to it (RFC 4862, section
+// 5.4), and no router is asked for others.
+const disableIPv6 = "net/ipv6/conf/all/disable_ipv6"
+
+var (
+	singleSysctls = map[string]string{disableIPv6: "1"}
+	dualSysctls   = map[string]string{
+		disableIPv6:                        "0",
+		"net/ipv6/conf/default/accept_dad": "0",
+		"net/ipv6/conf/default/accept_ra":  "0",
+	}
+	wanSysctls6 = map[string]string{"net/ipv6/conf/all/forwarding": "1"}
+)
+
+// sysctls of a namespace: those that every lab has there, and what a dual one has
+// besides.
+func sysctls(t *topology.Topology, every, dual map[string]string) map[string]string {
+	all := maps.Clone(every)
+	if !t.Dual {
+		maps.Copy(all, singleSysctls)
+		return all
+	}
+	maps.Copy(all, dualSysctls)
+	maps.Copy(all, dual)
+	return all
 }
 
 // setSysctls writes the sysctls of the calling thread's network namespace.
 func setSysctls(values map[string]string) error {
 	for key, value := range values {
 		err := os.WriteFile(filepath.Join("/proc/sys", key), []byte(value), 0)
-		if errors.Is(err, os.ErrNotExist) && key == "net/ipv6/conf/all/disable_ipv6" {
+		if errors.Is(err, os.ErrNotExist) && key == disableIPv6 && value == singleSysctls[key] {
 			continue // a kernel without IPv6
 		}
 		if err != nil {
@@ -93,7 +120,7 @@ func (n network) makeSwitches() error {
 	if err := setUp(n.wan, "lo"); err != nil {
 		return err
 	}
-	if err := n.makeBridge("mgmt"); err != nil {
+	if err := n.makeBridge(mgmtBridge); err != nil {
 		return err
 	}
 	for i := range n.topology.Clusters {
@@ -106,6 +133,12 @@ func (n network) makeSwitches() error {
 			return fmt.Errorf("find bridge %s: %w", name, err)
 		}
 		if err := n.wan.AddrAdd(bridge, address(topology.Router(i))); err != nil {
+			return fmt.Errorf("address bridge %s: %w", name, err)
+		}
+		if !n.topology.Dual {
+			continue
+		}
+		if err := n.wan.AddrAdd(bridge, address(topology.Router6(i))); err != nil {
 			return fmt.Errorf("address bridge %s: %w", name, err)
 		}
 	}
@@ -139,7 +172,7 @@ func (n network) attach(h holder, node topology.Node, cluster, index int) error 
 		address              *netlink.Addr
 	}{
 		{bridgeName(cluster), port, DataInterface, withoutRoute(address(node.Data))},
-		{"mgmt", port + mgmtSuffix, MgmtInterface, address(node.Mgmt)},
+		{mgmtBridge, port + mgmtSuffix, MgmtInterface, address(node.Mgmt)},
 	}
 	if err := setUp(inside, "lo"); err != nil {
 		return fmt.Errorf("wire node %s: %w", node, err)
@@ -167,14 +200,27 @@ func (n network) route(inside *netlink.Handle, node topology.Node) error {
 	if err != nil {
 		return fmt.Errorf("wire node %s: %w", node, err)
 	}
-	congestion := n.topology.CongestionControl()
-	routes := []netlink.Route{
-		{LinkIndex: link.Attrs().Index, Dst: address(node.Data.Masked()).IPNet, Scope: netlink.SCOPE_LINK, Src: node.Data.Addr().AsSlice(), Congctl: congestion},
-		{Gw: node.Gateway.AsSlice(), Congctl: congestion},
+	ways := []struct {
+		data    netip.Prefix
+		gateway netip.Addr
+	}{{node.Data, node.Gateway}}
+	if n.topology.Dual {
+		// An interface that is down would not keep it.
+		if err := inside.AddrAdd(link, withoutRoute(address(node.Data6))); err != nil {
+			return fmt.Errorf("wire node %s: address %s: %w", node, DataInterface, err)
+		}
+		ways = append(ways, ways[0])
+		ways[1].data, ways[1].gateway = node.Data6, node.Gateway6
 	}
-	for _, r := range routes {
-		if err := inside.RouteAdd(&r); err != nil {
-			return fmt.Errorf("wire node %s: route with congestion control %q: %w", node, congestion, err)
+	congestion := n.topology.CongestionControl()
+	for _, w := range ways {
+		for _, r := range []netlink.Route{
+			{LinkIndex: link.Attrs().Index, Dst: address(w.data.Masked()).IPNet, Scope: netlink.SCOPE_LINK, Src: w.data.Addr().AsSlice(), Congctl: congestion},
+			{Gw: w.gateway.AsSlice(), Congctl: congestion},
+		} {
+			if err := inside.RouteAdd(&r); err != nil {
+				return fmt.Errorf("wire node %s: route with congestion control %q: %w", node, congestion, err)
+			}
 		}
 	}
 	return nil
@@ -223,7 +269,7 @@ func match(t *topology.Topology, from, to topology.Ref) (impair.Match, error) {
 	if err != nil {
 		return impair.Match{}, err
 	}
-	routed := impair.Match{In: bridgeName(source.cluster), Out: bridgeName(destination.cluster)}
+	routed := impair.Match{In: bridgeName(source.cluster), Out: bridgeName(destination.cluster), Dual: t.Dual}
 	switch {
 	case source.node < 0 != (destination.node < 0):
 		return impair.Match{}, fmt.Errorf("%w: one of %s and %s is a cluster, the other a node", ErrEnds, from, to)
@@ -233,17 +279,18 @@ func match(t *topology.Topology, from, to topology.Ref) (impair.Match, error) {
 		return routed, nil
 	case source.cluster != destination.cluster:
 		routed.Source, routed.Destination = source.address.Addr(), destination.address.Addr()
+		routed.Source6, routed.Destination6 = source.address6.Addr(), destination.address6.Addr()
 		return routed, nil
 	}
 	return impair.Match{
-		In: portName(source.cluster, source.node), Out: portName(destination.cluster, destination.node), Bridged: true,
+		In: portName(source.cluster, source.node), Out: portName(destination.cluster, destination.node), Bridged: true, Dual: t.Dual,
 	}, nil
 }
 
 // place is a cluster, or where node is 0 or more a node in it.
 type place struct {
-	cluster, node int
-	address       netip.Prefix
+	cluster, node     int
+	address, address6 netip.Prefix
 }
 
 func locate(t *topology.Topology, ref topology.Ref) (place, error) {
@@ -254,7 +301,7 @@ func locate(t *topology.Topology, ref topology.Ref) (place, error) {
 		}
 		for j, name := range c.Nodes {
 			if ref == topology.Ref(c.Name+"/"+name) {
-				return place{cluster: i, node: j, address: nodes[j].Data}, nil
+				return place{cluster: i, node: j, address: nodes[j].Data, address6: nodes[j].Data6}, nil
 			}
 		}
 		nodes = nodes[len(c.Nodes):]
@@ -262,13 +309,18 @@ func locate(t *topology.Topology, ref topology.Ref) (place, error) {
 	return place{}, fmt.Errorf("no cluster or node %q; there are %s", ref, strings.Join(t.Refs(), ", "))
 }
 
+// address is one that holds at once, of either family.
 func address(p netip.Prefix) *netlink.Addr {
-	return &netlink.Addr{IPNet: &net.IPNet{IP: p.Addr().AsSlice(), Mask: net.CIDRMask(p.Bits(), p.Addr().BitLen())}}
+	a := &netlink.Addr{IPNet: &net.IPNet{IP: p.Addr().AsSlice(), Mask: net.CIDRMask(p.Bits(), p.Addr().BitLen())}}
+	if p.Addr().Is6() {
+		a.Flags = unix.IFA_F_NODAD
+	}
+	return a
 }
 
 // withoutRoute has the kernel add no route of its own for the address.
 func withoutRoute(a *netlink.Addr) *netlink.Addr {
-	a.Flags = unix.IFA_F_NOPREFIXROUTE
+	a.Flags |= unix.IFA_F_NOPREFIXROUTE
 	return a
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -163,9 +164,13 @@ func (l *Lab) Within(node topology.Ref, f func() error) error {
 
 // Dial connects by TCP from a node to HOST:PORT, where HOST is an address.
 func (l *Lab) Dial(ctx context.Context, node topology.Ref, address string) (conn net.Conn, err error) {
+	network := "tcp4"
+	if to, err := netip.ParseAddrPort(address); err == nil && to.Addr().Is6() {
+		network = "tcp6"
+	}
 	err = inNode(l.Nodes[node], func() error {
 		// One address: the dialer makes its socket on this thread.
-		conn, err = new(net.Dialer).DialContext(ctx, "tcp4", address)
+		conn, err = new(net.Dialer).DialContext(ctx, network, address)
 		return err
 	})
 	return conn, err

@@ -145,19 +145,22 @@ func (f Fault) befalls(r Running) bool {
 	return f.Process == "" || f.Process == r.Name || slices.Contains(r.Programs, f.Process)
 }
 
-// victims are the processes that a fault befalls.
-func (l *Lab) victims(f Fault) ([]int, error) {
+// InPod says that it is a container of a pod.
+func (r Running) InPod() bool { return strings.HasPrefix(r.Name, podsPrefix) }
+
+// Befallen lists what a fault of a node or a process befalls.
+func (l *Lab) Befallen(f Fault) ([]Running, error) {
 	running, err := l.Running()
-	if err != nil {
-		return nil, err
+	return slices.DeleteFunc(running, func(r Running) bool { return !f.befalls(r) }), err
+}
+
+// victims are the processes that a fault befalls.
+func (l *Lab) victims(f Fault) (pids []int, err error) {
+	befallen, err := l.Befallen(f)
+	for _, r := range befallen {
+		pids = append(pids, r.Pids...)
 	}
-	var pids []int
-	for _, r := range running {
-		if f.befalls(r) {
-			pids = append(pids, r.Pids...)
-		}
-	}
-	return pids, nil
+	return pids, err
 }
 
 // signalTurns bounds signal: a process that is stuck in the kernel is an error.

@@ -39,4 +39,9 @@ type Match struct {
 	// Source and Destination narrow a routed direction to two nodes.
 	Source      netip.Addr `json:"source,omitzero"`
 	Destination netip.Addr `json:"destination,omitzero"`
+	// Dual has packets of IPv6 be of the direction, too, and Source6 and Destination6
+	// are the two nodes' addresses there.
+	Dual         bool       `json:"dual,omitempty"`
+	Source6      netip.Addr `json:"source6,omitzero"`
+	Destination6 netip.Addr `json:"destination6,omitzero"`
 }

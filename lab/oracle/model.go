@@ -125,7 +125,9 @@ func (m model) notes(p Prediction, fresh ramp) []string {
 			"each connection waits about %s for its next request, longer than the retransmission timeout: slow start begins anew, which is left out", idle.Round(time.Millisecond))
 	}
 	add(m.there.replays || m.back.replays, "links replay a trace: its rates and delays are left out")
-	add(len(m.cell.Scenario.Timeline) > 0, "links change while the load runs: this is of its beginning")
+	faults := len(m.cell.Scenario.Faults())
+	add(faults > 0, "faults happen while the load runs: this is without them")
+	add(len(m.cell.Scenario.Timeline) > faults, "links change while the load runs: this is of its beginning")
 	add(tcp && (m.there.lossy || m.back.lossy), "links lose packets: what TCP makes of that is left out")
 	add(tcp && (m.there.reorders || m.back.reorders), "links reorder packets: what TCP takes for lost of them is left out")
 	add(ramps && m.congestion == cubic && (m.there.jitter || m.back.jitter), "jitter may end the slow start of cubic early (HyStart)")

@@ -20,6 +20,7 @@ type evidence struct {
 	Links    table[linkView]
 	Oracle   table[oracleView]
 	Uses     table[useView]
+	Events   table[eventView]
 	Scales   table[scaleView]
 	// Proven says whether a link was probed, Notes what the oracle does not know.
 	Proven bool
@@ -65,6 +66,13 @@ type oracleView struct {
 	InFlight, Little, LittleDisagreesBy string
 }
 
+// eventView is an event of a timeline; times are in s, but Late in ms.
+type eventView struct {
+	Cell, What       string
+	Repetition       int
+	At, Undone, Late string
+}
+
 type useView struct{ Cell, Process, Node, CPU, CPUEach, Memory string }
 
 // scaleView is the pods of an autoscaled workload in one repetition.
@@ -92,6 +100,7 @@ func evidenceOf(results []Result, heads []factor) evidence {
 			e.Notes = append(e.Notes, trouble{cell, n})
 		}
 		e.Uses.add(usesOf(cell, r)...)
+		e.Events.add(eventsOf(cell, r)...)
 		for _, s := range r.Scales {
 			e.Scales.add(scaleView{cell, s.Repetition, s.String()})
 		}
@@ -290,6 +299,18 @@ func usesOf(cell string, r Result) []useView {
 		}
 		if each := r.Summary.Requests / max(len(r.PerRepetition), 1); each > 0 {
 			v.CPUEach = milliseconds(u.CPU/time.Duration(each), 3)
+		}
+		all = append(all, v)
+	}
+	return all
+}
+
+func eventsOf(cell string, r Result) (all []eventView) {
+	seconds := func(d time.Duration) string { return strconv.FormatFloat(d.Seconds(), 'f', 3, 64) }
+	for _, e := range r.Events {
+		v := eventView{Cell: cell, What: e.what(), Repetition: e.Repetition, At: seconds(e.At), Late: milliseconds(e.Late, 1), Undone: noFigure}
+		if e.Undone > 0 {
+			v.Undone = seconds(e.Undone)
 		}
 		all = append(all, v)
 	}

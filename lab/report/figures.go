@@ -330,7 +330,17 @@ func (p *plotter) timelines() {
 	for _, r := range p.Results {
 		if r.Missing() == "" && len(r.Timelines) > 0 {
 			caption := phrase(append(axes(), p.conditions...), r.Cell)
-			p.add(KindTimeline, caption, figure.Timelines(figure.Text{Title: "Response time over time: " + caption}, r.Timelines))
+			p.add(KindTimeline, caption, figure.Timelines(figure.Text{Title: "Response time over time: " + caption}, r.Timelines, marksOf(r.Events)...))
 		}
 	}
+}
+
+// marksOf the events of repetition 1, of which the response times are.
+func marksOf(events []Event) (all []figure.Mark) {
+	for _, e := range events {
+		if e.Repetition == 1 {
+			all = append(all, figure.Mark{Name: e.what(), From: e.At + e.Late, Until: e.Undone})
+		}
+	}
+	return all
 }

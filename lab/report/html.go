@@ -91,6 +91,7 @@ func (v view) sections() []section {
 		{ID: "figures", Title: "Figures", shown: drawn(KindLimit, KindLines, KindBoxes, KindCDF, KindFirst, KindTimeline)},
 		{ID: "links", Title: "Links, proven", shown: len(e.Links.Rows) > 0},
 		{ID: "troubles", Title: "Rejected and failed", shown: len(e.Troubles) > 0},
+		{ID: "events", Title: "Events of the timeline", shown: len(e.Events.Rows) > 0},
 		{ID: "oracle", Title: "What physics allows", shown: len(e.Oracle.Rows) > 0},
 		{ID: "resources", Title: "Resource use", shown: len(e.Uses.Rows)+len(e.Scales.Rows) > 0},
 		{ID: "hops", Title: "The way of a request", shown: drawn(KindHops)},

@@ -138,6 +138,7 @@ func TestHostileTextStaysText(t *testing.T) {
 	answered.Uses = []report.Use{{Name: evil, Node: evil}}
 	answered.Oracle = oracle.Prediction{Limit: time.Millisecond, Notes: []string{evil}}
 	answered.Proofs = []report.Try{{Proof: proof.Proof{Reasons: []string{evil}}}}
+	answered.Events = []report.Event{{Repetition: 1, Fault: evil}}
 	in := report.Input{
 		Experiment: experiment.Experiment{
 			Name: evil, Description: evil, Scenarios: []experiment.Scenario{{Name: evil, Links: []experiment.Link{{From: evil, To: evil}}}},
@@ -159,6 +160,27 @@ func TestHostileTextStaysText(t *testing.T) {
 	}
 }
 
+// Events of a timeline are told with when they were asked for, in force and undone.
+func TestPageShowsEvents(t *testing.T) {
+	in := reporttest.WAN(1, 1)
+	in.Results = in.Results[:1]
+	in.Results[0].Events = []report.Event{
+		{Repetition: 1, Fault: "freeze cloud/worker", At: 2 * time.Second, Late: 1500 * time.Microsecond, Undone: 4002 * time.Millisecond},
+		{Repetition: 1, At: 5 * time.Second},
+	}
+	var rows []string
+	walk(parse(t, render(t, in)), func(n *html.Node) {
+		if n.Data == "tr" {
+			rows = append(rows, strings.Join(cellsOf(n), "|"))
+		}
+	})
+	for _, want := range []string{"|1|freeze cloud/worker|2.000|1.5|4.002", "|1|links change|5.000|0.0|–"} {
+		if !slices.ContainsFunc(rows, func(row string) bool { return strings.HasSuffix(row, want) }) {
+			t.Errorf("no row ends in %q", want)
+		}
+	}
+}
+
 func TestPageOfNothingSaysSo(t *testing.T) {
 	text := textOf(parse(t, render(t, report.Input{Experiment: experiment.Experiment{Name: "idle"}})))
 	for _, want := range []string{"No cell was run.", "nothing to show", "How to read this"} {
@@ -166,7 +188,7 @@ func TestPageOfNothingSaysSo(t *testing.T) {
 			t.Errorf("the page does not say %q", want)
 		}
 	}
-	for _, not := range []string{"Links, proven", "Rejected and failed", "The way of a request"} {
+	for _, not := range []string{"Links, proven", "Events of the timeline", "Rejected and failed", "The way of a request"} {
 		if strings.Contains(text, not) {
 			t.Errorf("the page has an empty section %q", not)
 		}

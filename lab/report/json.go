@@ -88,6 +88,16 @@ type ground struct {
 	Uses   []use         `json:"resources,omitempty"`
 	Scales []scaled      `json:"scales,omitempty"`
 	HopMap string        `json:"hop_map,omitempty"`
+	Events []event       `json:"events,omitempty"`
+}
+
+// event of a timeline; times are counted from the beginning of the load.
+type event struct {
+	Repetition int     `json:"repetition"`
+	Event      string  `json:"event"`
+	AtMs       float64 `json:"at_ms"`
+	LateMs     float64 `json:"late_ms"`
+	UndoneMs   float64 `json:"undone_ms,omitempty"`
 }
 
 // prediction is what physics allows, and what was seen of it.
@@ -263,6 +273,9 @@ func groundOf(r Result) ground {
 	}
 	for _, u := range r.Uses {
 		g.Uses = append(g.Uses, use{u.Name, string(u.Node), inMs(u.CPU), u.MemoryBytes})
+	}
+	for _, e := range r.Events {
+		g.Events = append(g.Events, event{e.Repetition, e.what(), inMs(e.At), inMs(e.Late), inMs(e.Undone)})
 	}
 	for _, s := range r.Scales {
 		one := scaled{Repetition: s.Repetition}

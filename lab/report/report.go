@@ -70,8 +70,7 @@ type Result struct {
 	// repetitions; Values are what it was made from.
 	Median measure.Estimate
 	Values *measure.Repetitions
-	// Timelines are response times over the time of repetition 1.
-	Timelines []measure.Timeline
+	Course
 	// Proofs of the links, one for each try of a repetition.
 	Proofs []Try
 	Resources
@@ -84,6 +83,34 @@ type Result struct {
 	Rejected string
 	// Lacks says what the cell needs that the machine has not: it was not run.
 	Lacks string
+}
+
+// Course is how repetitions of a cell went on.
+type Course struct {
+	// Timelines are response times over the time of repetition 1.
+	Timelines []measure.Timeline
+	// Events of the scenario's timeline, as they happened in each repetition that counts.
+	Events []Event
+}
+
+// Event of a timeline that happened; times are counted from the beginning of the load.
+type Event struct {
+	// Repetition counts from 1.
+	Repetition int
+	// Fault that began, in the words of the file; empty where links changed.
+	Fault string
+	// At is when it was asked for, and Late how much later it was in force.
+	At, Late time.Duration
+	// Undone is when a fault was, 0 where there was nothing to undo.
+	Undone time.Duration
+}
+
+// what happened, in words.
+func (e Event) what() string {
+	if e.Fault == "" {
+		return "links change"
+	}
+	return e.Fault
 }
 
 // Try is one try of a repetition, which counts unless its proof has reasons.

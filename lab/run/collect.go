@@ -112,11 +112,11 @@ type collection struct {
 	command  []string
 	observed []oracle.Observed
 	// notes say in which repetition the figures contradict one another.
-	notes     []string
-	timelines []measure.Timeline
-	counters  map[string]impair.Counters
-	tries     []report.Try
-	rejected  []string
+	notes    []string
+	course   report.Course
+	counters map[string]impair.Counters
+	tries    []report.Try
+	rejected []string
 	report.Resources
 }
 
@@ -180,7 +180,14 @@ func (c *collection) add(r Repetition, requests []sample.Request) {
 		c.counters[d.Label()] = c.counters[d.Label()].Plus(d.Seen)
 	}
 	for _, d := range r.Deaths {
-		c.notes = append(c.notes, fmt.Sprintf("repetition %d: %s", r.Repetition, d))
+		if d.By == "" || r.Repetition == 1 { // what was asked for is told once
+			c.notes = append(c.notes, fmt.Sprintf("repetition %d: %s", r.Repetition, d))
+		}
+	}
+	for _, e := range r.Changes {
+		c.course.Events = append(c.course.Events, report.Event{
+			Repetition: r.Repetition, Fault: e.Fault, At: time.Duration(e.AtNs), Late: time.Duration(e.LateNs), Undone: time.Duration(e.UndoneNs),
+		})
 	}
 	for _, use := range r.Uses {
 		c.use(use)
@@ -206,7 +213,7 @@ func (c *collection) scale(r Repetition) {
 // addRequests takes requests whose beginnings are known.
 func (c *collection) addRequests(r Repetition, requests []sample.Request) {
 	if len(c.gathered) == 0 {
-		c.timelines = measure.Timelines(requests)
+		c.course.Timelines = measure.Timelines(requests)
 	}
 	g := measure.Gather(requests)
 	observed := oracle.Observe(requests)
@@ -259,8 +266,8 @@ func (c *collection) result() report.Result {
 	_, _ = io.WriteString(digest, c.cell.ID()) // a hash takes all
 	r := report.Result{
 		Cell: c.cell, Summary: c.pooled.Summary, PerRepetition: c.pooled.Each, Values: c.pooled.Values,
-		Median:    c.pooled.Values.Median(rand.New(rand.NewPCG(digest.Sum64(), 0))),
-		Timelines: c.timelines, Proofs: c.tries, HopMap: c.hops,
+		Median: c.pooled.Values.Median(rand.New(rand.NewPCG(digest.Sum64(), 0))),
+		Course: c.course, Proofs: c.tries, HopMap: c.hops,
 		Observed: oracle.Mean(c.observed), Lacks: c.lacks,
 		Rejected: strings.Join(c.rejected, "; "), Total: len(c.totals) > 0,
 		Resources: c.Resources,

@@ -78,6 +78,10 @@ func (r *runner) clustersEnded() error {
 // behind a Service of type NodePort.
 func (r *runner) deploy(ctx context.Context, a *attempt, v system.Values) (served, error) {
 	d := &deployed{values: v, at: map[topology.Ref]string{}}
+	everywhere := "0.0.0.0"
+	if r.Experiment.Topology.Dual {
+		everywhere = "::" // and by IPv4
+	}
 	names, nodes := serving(v)
 	for i, name := range names {
 		c := r.clusters[name]
@@ -85,7 +89,7 @@ func (r *runner) deploy(ctx context.Context, a *attempt, v system.Values) (serve
 		err := c.Deploy(ctx, cluster.Workload{
 			Name: serviceName, Nodes: nodes[name], Autoscale: autoscaled(r.Experiment.Autoscaled(a.Cell)), Port: workloadPort, NodePort: nodePort,
 			UDP:  a.Cell.Protocol == experiment.ProtocolUDP,
-			Args: []string{"serve", a.Cell.Workload, "--protocol", a.Cell.Speaks(), "--listen", net.JoinHostPort("0.0.0.0", strconv.Itoa(workloadPort))},
+			Args: []string{"serve", a.Cell.Workload, "--protocol", a.Cell.Speaks(), "--listen", net.JoinHostPort(everywhere, strconv.Itoa(workloadPort))},
 		})
 		if err != nil {
 			return d, fmt.Errorf("workload at %s: %w", name, err)

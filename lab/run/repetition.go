@@ -56,7 +56,7 @@ type Repetition struct {
 	Scale []Scale `json:"scale,omitempty"`
 	// Links are what every impaired direction counted while the load ran.
 	Links map[string]impair.Counters `json:"links"`
-	// Deaths of workloads that ended while the load ran.
+	// Deaths of what ended while the load ran.
 	Deaths []Death `json:"deaths,omitempty"`
 	// Uses is what every process of the repetition consumed.
 	Uses []host.Use `json:"uses"`
@@ -95,6 +95,8 @@ type attempt struct {
 	seen   *evidence
 	// load is the pod that sends the requests; nil where a process does.
 	load *podLoad
+	// faults of the timeline, from the beginning of the load.
+	faults *breaker
 }
 
 // try runs one cell once: links set anew, fresh processes and connections, and
@@ -167,11 +169,8 @@ func (r *runner) through(ctx context.Context, a *attempt) (uses []host.Use, err 
 	if uses, err = r.measure(ctx, a, running); err != nil {
 		return nil, err
 	}
-	if a.result.Deaths, err = serving.deaths(ctx); err != nil {
+	if err := r.tellDeaths(ctx, a, running, serving); err != nil {
 		return nil, err
-	}
-	for _, d := range a.result.Deaths {
-		r.Progress.Note(fmt.Sprintf("%s, repetition %d: %s", a.Cell, a.Repetition, d))
 	}
 	return uses, nil
 }
@@ -191,10 +190,15 @@ func (r *runner) measure(ctx context.Context, a *attempt, running *system.Runnin
 	if err := r.loadBegins(ctx, a.seen); err != nil {
 		return nil, err
 	}
-	timeline, scaler := r.follow(ctx, a), r.followScale(ctx, a)
-	use, err := r.drive(ctx, a, address)
+	timeline, loading := r.follow(ctx, a)
+	scaler := r.followScale(ctx, a)
+	use, err := r.drive(loading, a, address)
 	scale, scaleErr := scaler.end()
-	if err := errors.Join(err, timeline.end(), scaleErr); err != nil {
+	broken := timeline.finish(ctx)
+	if broken != nil && errors.Is(err, context.Canceled) && ctx.Err() == nil {
+		err = nil // that is why the load was ended
+	}
+	if err := errors.Join(err, broken, scaleErr); err != nil {
 		return nil, err
 	}
 	a.result.Scale = scale
@@ -205,10 +209,7 @@ func (r *runner) measure(ctx context.Context, a *attempt, running *system.Runnin
 	if err := r.loadEnded(ctx, a.seen); err != nil {
 		return nil, err
 	}
-	if ended := running.Ended(); ended != nil {
-		return nil, fmt.Errorf("system %s: %w", a.Cell.System, ended)
-	}
-	return []host.Use{use}, r.clustersEnded()
+	return []host.Use{use}, r.awaitWhole(ctx, a.faults)
 }
 
 // inLab is the lab as the steps of a system see it.

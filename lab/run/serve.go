@@ -186,18 +186,26 @@ func (e *BrokerError) Error() string {
 // Unwrap gives how it ended.
 func (e *BrokerError) Unwrap() error { return e.Err }
 
-// Death is the end of a workload while the load ran. The repetition counts, with
-// the errors that the load saw: what becomes of clients may be what was asked.
+// Death is the end of a workload while the load ran, or of a daemon that a fault of the
+// timeline has ended. The repetition counts, with the errors that the load saw: what
+// becomes of clients may be what was asked.
 type Death struct {
 	Name string       `json:"name"`
 	Node topology.Ref `json:"node"`
 	// How it ended.
 	How string `json:"how"`
+	// By is the fault of the timeline that ended it, in the words of the file; empty
+	// where it ended by itself.
+	By string `json:"by,omitempty"`
 }
 
 // String is a sentence.
 func (d Death) String() string {
-	return fmt.Sprintf("%s at %s ended while the load ran: %s", d.Name, d.Node, d.How)
+	text := fmt.Sprintf("%s at %s ended while the load ran: %s", d.Name, d.Node, d.How)
+	if d.By != "" {
+		text += ", by " + d.By
+	}
+	return text
 }
 
 // pods are none: they listen at their nodes.

@@ -49,8 +49,26 @@ type part struct {
 
 type daemon struct {
 	name string
+	node topology.Ref
 	Daemon
 }
+
+// EndedError says of a daemon that it did not stay.
+type EndedError struct {
+	Name string
+	Node topology.Ref
+	// How it ended, and what its log says about that.
+	How  error
+	Said string
+}
+
+// Error names it, and says how it ended.
+func (e *EndedError) Error() string {
+	return fmt.Sprintf("%s has ended (%v): %s", e.Name, e.How, e.Said)
+}
+
+// Unwrap gives how it ended.
+func (e *EndedError) Unwrap() error { return e.How }
 
 // Start brings up the plug-ins that give nodes their addresses, bottom first: of
 // each the files are written to its working directory, v.Dir or, in a stack of
@@ -116,16 +134,24 @@ var errQuietly = errors.New("exit status 0")
 
 // Ended tells of a daemon that did not stay; nil while all are there.
 func (r *Running) Ended() error {
+	if all := r.Deaths(); len(all) > 0 {
+		return all[0]
+	}
+	return nil
+}
+
+// Deaths are of the daemons that did not stay, in the order in which they were started.
+func (r *Running) Deaths() (all []*EndedError) {
 	for _, p := range r.parts[:r.up] {
 		for _, d := range p.daemons {
 			select {
 			case <-d.Done():
-				return fmt.Errorf("%s has ended (%w): %s", d.name, cmp.Or(d.Err(), errQuietly), complaint.InFile(p.log(d.name), complaint.First))
+				all = append(all, &EndedError{Name: d.name, Node: d.node, How: cmp.Or(d.Err(), errQuietly), Said: complaint.InFile(p.log(d.name), complaint.First)})
 			default:
 			}
 		}
 	}
-	return nil
+	return all
 }
 
 // Stop takes the plug-ins down, top first: each one's stop steps are carried out

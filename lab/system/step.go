@@ -116,7 +116,7 @@ func (p *part) start(node topology.Ref, name, text string) error {
 		Node: node, Name: name, Args: shell(text), Env: p.env(), Dir: p.values.Dir, Stdout: log, Stderr: log,
 	})
 	if err == nil {
-		p.daemons = append(p.daemons, daemon{name, process})
+		p.daemons = append(p.daemons, daemon{name, node, process})
 	}
 	return err
 }

@@ -30,6 +30,9 @@ type Topology struct {
 	// Congestion control of every node: cubic (default), reno, bbr or another
 	// that the kernel has.
 	Congestion string `yaml:"congestion,omitempty" json:"congestion,omitempty" jsonschema:"pattern=^[a-z0-9_-]{1\\,15}$"`
+	// Dual has nodes have addresses of IPv6 beside those of IPv4. It is no key of a
+	// file: it follows from kubernetes.family.
+	Dual bool `yaml:"-" json:"dual,omitempty"`
 }
 
 // Cluster is one cluster and its nodes.
@@ -53,6 +56,9 @@ type Node struct {
 	Data, Mgmt    netip.Prefix
 	// Gateway is the cluster's way to the WAN, on the data network.
 	Gateway netip.Addr
+	// Data6 and Gateway6 are those of IPv6; not valid where the lab is not dual.
+	Data6    netip.Prefix
+	Gateway6 netip.Addr
 }
 
 // Ref is the node's name in the lab.
@@ -79,19 +85,25 @@ func (t *Topology) CongestionControl() string {
 }
 
 // Nodes lists every node in file order. Cluster i (from 1) has data network
-// 10.i.0.0/16 with the router at 10.i.255.254; mgmt is 172.31.i.0/24 of a /16.
+// 10.i.0.0/16 with the router at 10.i.255.254; mgmt is 172.31.i.0/24 of a /16, and
+// has no IPv6. In a dual lab the data network is fd73:6b65:7279:i::/64, too, with node
+// j at ::j and the router at ::ffff.
 func (t *Topology) Nodes() []Node {
 	var nodes []Node
 	for i, c := range t.Clusters {
 		site := byte(i + 1)
 		for j, name := range c.Nodes {
 			host := byte(j + 1)
-			nodes = append(nodes, Node{
+			n := Node{
 				Cluster: c.Name, Name: name,
 				Data:    netip.PrefixFrom(netip.AddrFrom4([4]byte{10, site, 0, host}), 16),
 				Mgmt:    netip.PrefixFrom(netip.AddrFrom4([4]byte{172, 31, site, host}), 16),
 				Gateway: Router(i).Addr(),
-			})
+			}
+			if t.Dual {
+				n.Data6, n.Gateway6 = dataAt6(i, uint16(host)), Router6(i).Addr()
+			}
+			nodes = append(nodes, n)
 		}
 	}
 	return nodes
@@ -101,6 +113,9 @@ func (t *Topology) Nodes() []Node {
 func Router(i int) netip.Prefix {
 	return netip.PrefixFrom(netip.AddrFrom4([4]byte{10, byte(i + 1), 255, 254}), 16)
 }
+
+// Router6 is its address of IPv6, where the lab is dual.
+func Router6(i int) netip.Prefix { return dataAt6(i, routerHost6) }
 
 // Node finds a node by CLUSTER/NODE.
 func (t *Topology) Node(r Ref) (Node, error) {

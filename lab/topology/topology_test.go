@@ -33,6 +33,31 @@ c2/worker c2-worker 10.2.0.2/16 172.31.2.2/16 via 10.2.255.254`
 	}
 }
 
+// A dual lab adds addresses of IPv6 and alters none of IPv4; any other has none.
+func TestDualNodes(t *testing.T) {
+	lab := twoClusters()
+	single := lab.Nodes()
+	lab.Dual = true
+	var got []string
+	for i, n := range lab.Nodes() {
+		got = append(got, fmt.Sprintf("%s %s via %s", n, n.Data6, n.Gateway6))
+		if single[i].Data6.IsValid() || single[i].Gateway6.IsValid() {
+			t.Errorf("where the lab is not dual, %s has %s", n, single[i].Data6)
+		}
+		n.Data6, n.Gateway6 = single[i].Data6, single[i].Gateway6
+		if n != single[i] {
+			t.Errorf("%+v was %+v", n, single[i])
+		}
+	}
+	want := `c1/head fd73:6b65:7279:1::1/64 via fd73:6b65:7279:1::ffff
+c1/worker fd73:6b65:7279:1::2/64 via fd73:6b65:7279:1::ffff
+c2/head fd73:6b65:7279:2::1/64 via fd73:6b65:7279:2::ffff
+c2/worker fd73:6b65:7279:2::2/64 via fd73:6b65:7279:2::ffff`
+	if text := strings.Join(got, "\n"); text != want {
+		t.Errorf("got\n%s\nwant\n%s", text, want)
+	}
+}
+
 func TestFind(t *testing.T) {
 	lab := twoClusters()
 	for cluster, want := range map[string]string{"c1": "c1/head", "c2": "c2/worker"} {

@@ -16,6 +16,7 @@ import (
 	"testing/fstest"
 
 	"skerry.dev/skerry/lab/cli"
+	"skerry.dev/skerry/lab/cli/verb"
 	"skerry.dev/skerry/lab/experiment"
 	"skerry.dev/skerry/lab/system"
 )
@@ -26,7 +27,7 @@ const root = "../.."
 func TestGenerated(t *testing.T) {
 	t.Chdir(root)
 	dir := t.TempDir()
-	status := cli.Execute(t.Context(), cli.Env{
+	status := cli.Execute(t.Context(), verb.Env{
 		Args: []string{"gen", dir}, Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
 	})
 	if status != 0 {

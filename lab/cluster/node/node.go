@@ -45,8 +45,8 @@ type Plan struct {
 	Routes []Route
 	// Congestion is the control by which the node sends.
 	Congestion string
-	// Bridged says that the node's pods share a bridge.
-	Bridged bool
+	// Bridged says that the node's pods share a bridge, Dual that they have IPv6, too.
+	Bridged, Dual bool
 }
 
 // Route leads to the pods of another node by that node's address.
@@ -67,8 +67,7 @@ func Prepare(p Plan) error {
 			return err
 		}
 	}
-	// It routes for its pods.
-	if err := os.WriteFile("/proc/sys/net/ipv4/ip_forward", []byte("1"), 0); err != nil {
+	if err := p.forward(); err != nil {
 		return err
 	}
 	for _, r := range p.Routes {
@@ -76,18 +75,27 @@ func Prepare(p Plan) error {
 			return fmt.Errorf("route to pods in %s: %w", r.Pods, err)
 		}
 	}
-	if p.Bridged {
-		return filterBridged()
-	}
 	return nil
 }
 
-// filterBridged has the rules of the calling thread's node apply to what passes its
-// bridge, too: a pod that was asked by a Service's address answers another of its node
-// without the detour on which that address is put back.
-func filterBridged() error {
-	if err := os.WriteFile(classify.BridgeCall, []byte("1"), 0); err != nil {
-		return fmt.Errorf("filter what passes the bridge: %w", err)
+// forward has the calling thread's node route for its pods, and its rules apply to what
+// passes its bridge, too: a pod that was asked by a Service's address answers another of
+// its node without the detour on which that address is put back.
+func (p Plan) forward() error {
+	wanted := []string{"/proc/sys/net/ipv4/ip_forward"}
+	if p.Bridged {
+		wanted = append(wanted, classify.BridgeCall)
+	}
+	if p.Dual {
+		wanted = append(wanted, "/proc/sys/net/ipv6/conf/all/forwarding")
+	}
+	if p.Dual && p.Bridged {
+		wanted = append(wanted, classify.BridgeCall6)
+	}
+	for _, sysctl := range wanted {
+		if err := os.WriteFile(sysctl, []byte("1"), 0); err != nil {
+			return err
+		}
 	}
 	return nil
 }

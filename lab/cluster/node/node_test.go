@@ -120,7 +120,7 @@ func TestEnterPodThatIsGone(t *testing.T) {
 	if err := node.EnterPod(noProcess); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("got %v", err)
 	}
-	if err := node.Congest(noProcess, "reno"); !errors.Is(err, os.ErrNotExist) {
+	if err := node.Congest(noProcess, "reno", true); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("got %v", err)
 	}
 }

@@ -15,8 +15,8 @@ import (
 
 // Congest has what a process's network namespace sends go by a congestion control,
 // as a node's data does: by its routes, since a namespace may not choose
-// every one that the kernel has by sysctl.
-func Congest(pid int, control string) error {
+// every one that the kernel has by sysctl. Those of IPv6 are among them where it is dual.
+func Congest(pid int, control string, dual bool) error {
 	f, err := os.Open(filepath.Join("/proc", strconv.Itoa(pid), "ns/net"))
 	if err != nil {
 		return fmt.Errorf("congestion control of a pod: %w", err)
@@ -27,14 +27,23 @@ func Congest(pid int, control string) error {
 		return fmt.Errorf("congestion control of a pod: %w", err)
 	}
 	defer handle.Close()
-	routes, err := handle.RouteListFiltered(netlink.FAMILY_V4, &netlink.Route{Table: unix.RT_TABLE_MAIN}, netlink.RT_FILTER_TABLE)
-	if err != nil {
-		return fmt.Errorf("congestion control of a pod: %w", err)
+	families := []int{netlink.FAMILY_V4}
+	if dual {
+		families = append(families, netlink.FAMILY_V6)
 	}
-	for _, r := range routes {
-		r.Congctl = control
-		if err := handle.RouteReplace(&r); err != nil {
-			return fmt.Errorf("congestion control %s of a pod: %w", control, err)
+	for _, family := range families {
+		routes, err := handle.RouteListFiltered(family, &netlink.Route{Table: unix.RT_TABLE_MAIN}, netlink.RT_FILTER_TABLE)
+		if err != nil {
+			return fmt.Errorf("congestion control of a pod: %w", err)
+		}
+		for _, r := range routes {
+			if r.Dst != nil && r.Dst.IP.IsLinkLocalUnicast() {
+				continue // nothing that is measured goes there
+			}
+			r.Congctl = control
+			if err := handle.RouteReplace(&r); err != nil {
+				return fmt.Errorf("congestion control %s of a pod: %w", control, err)
+			}
 		}
 	}
 	return nil

@@ -119,7 +119,7 @@ func subnets() ([]subnet, error) {
 		}
 		for _, a := range addresses {
 			p, err := netip.ParsePrefix(a.String())
-			if err == nil && p.Addr().Is4() && !p.Addr().IsLoopback() {
+			if err == nil && !p.Addr().IsLoopback() && (p.Addr().Is4() || !p.Addr().IsLinkLocalUnicast()) {
 				all = append(all, subnet{link.Name, p.Masked()})
 			}
 		}

@@ -59,7 +59,7 @@ func (e *ProgramError) Error() string {
 func (e *ProgramError) Hint() string { return "apt-get install " + e.Package + "; './setup kube' does" }
 
 // packages of Debian that have the programs which rules are set by.
-var packages = map[string]string{"nft": "nftables", "iptables": "iptables", "ipset": "ipset"}
+var packages = map[string]string{"nft": "nftables", "iptables": "iptables", "ip6tables": "iptables", "ipset": "ipset"}
 
 // missing tries a need: nil where it is met.
 func (n need) missing() error {
@@ -82,8 +82,8 @@ func module(name, option string) string {
 	return "modprobe " + name + ", or a kernel with " + option
 }
 
-// needs of a spec, in the order in which they are tried.
-func needs(s spec.Spec) []need {
+// needs of a spec, on nodes with IPv6 or without, in the order in which they are tried.
+func needs(s spec.Spec, dual bool) []need {
 	var all []need
 	for _, controller := range []string{"cpu", "memory", "pids"} {
 		all = append(all, need{
@@ -94,6 +94,13 @@ func needs(s spec.Spec) []need {
 	all = append(all,
 		need{"overlayfs", "containerd", module("overlay", "CONFIG_OVERLAY_FS"), "", fresh(tryOverlay)},
 		need{"nf_tables that nft can use", "a node", module("nf_tables", "CONFIG_NF_TABLES, CONFIG_NFT_MASQ and CONFIG_NFT_FIB_INET"), "", fresh(tryNFTables)})
+	if dual {
+		family := func(what, remedy string, try func() error) {
+			all = append(all, need{what, "family: dual", remedy, "family: ipv4", fresh(try)})
+		}
+		family("IPv6", "start it without ipv6.disable=1, or take one with CONFIG_IPV6", tryIPv6)
+		family("nf_tables of IPv6 that nft can use", module("nf_tables", "CONFIG_NF_TABLES_IPV6 and CONFIG_NFT_FIB_IPV6"), tryNFTables6)
+	}
 	cni := func(what, remedy string, try func() error) {
 		all = append(all, need{what, "cni: " + s.CNI, remedy, "cni: " + spec.CNIPtp, fresh(try)})
 	}
@@ -113,7 +120,10 @@ func needs(s spec.Spec) []need {
 		proxy("ip_set that ipset can use", module("ip_set_hash_ipport", "CONFIG_IP_SET_HASH_IPPORT"), tryIPSet)
 	}
 	if s.Proxy == spec.ProxyIPTables || s.Proxy == spec.ProxyIPVS {
-		proxy("ip_tables that iptables can use", module("ip_tables", "CONFIG_IP_NF_NAT, or CONFIG_NFT_COMPAT"), tryIPTables)
+		proxy("ip_tables that iptables can use", module("ip_tables", "CONFIG_IP_NF_NAT, or CONFIG_NFT_COMPAT"), tryIPTables("iptables"))
+		if dual {
+			proxy("ip6_tables that ip6tables can use", module("ip6_tables", "CONFIG_IP6_NF_NAT, or CONFIG_NFT_COMPAT"), tryIPTables("ip6tables"))
+		}
 	}
 	return all
 }
@@ -164,14 +174,30 @@ func tryNFTables() error {
 `, "nft", "-f", "-")
 }
 
-// tryIPTables sets a rule of the kinds that kube-proxy has. The folder of its lock is
-// one of its own.
-func tryIPTables() error {
-	if err := unix.Mount("tmpfs", "/run", "tmpfs", 0, ""); err != nil {
-		return fmt.Errorf("mount tmpfs: %w", err)
+// tryIPv6 has a network pass packets of IPv6 on.
+func tryIPv6() error {
+	return os.WriteFile("/proc/sys/net/ipv6/conf/all/forwarding", []byte("1"), 0)
+}
+
+// tryNFTables6 sets rules of the kinds that dual nodes have besides.
+func tryNFTables6() error {
+	return rules(`table ip6 skerry {
+	chain prerouting { type nat hook prerouting priority dstnat; fib daddr type local meta l4proto tcp dnat to [2001:db8::1]:80; }
+	chain postrouting { type nat hook postrouting priority srcnat; masquerade; }
+}
+`, "nft", "-f", "-")
+}
+
+// tryIPTables sets a rule of the kinds that kube-proxy has, by the program of a family.
+// The folder of its lock is one of its own.
+func tryIPTables(program string) func() error {
+	return func() error {
+		if err := unix.Mount("tmpfs", "/run", "tmpfs", 0, ""); err != nil {
+			return fmt.Errorf("mount tmpfs: %w", err)
+		}
+		return rules("", program, "-t", "nat", "-A", "POSTROUTING", "-m", "comment", "--comment", "skerry",
+			"-m", "statistic", "--mode", "random", "--probability", "0.5", "-m", "addrtype", "--src-type", "LOCAL", "-j", "MASQUERADE", "--random-fully")
 	}
-	return rules("", "iptables", "-t", "nat", "-A", "POSTROUTING", "-m", "comment", "--comment", "skerry",
-		"-m", "statistic", "--mode", "random", "--probability", "0.5", "-m", "addrtype", "--src-type", "LOCAL", "-j", "MASQUERADE", "--random-fully")
 }
 
 func tryIPSet() error { return rules("", "ipset", "create", "skerry", "hash:ip,port") }

@@ -47,7 +47,7 @@ func Refuse(t *topology.Topology, s spec.Spec, now time.Time) error {
 	if err := m.refuse(t, s); err != nil {
 		return err
 	}
-	for _, need := range needs(s) {
+	for _, need := range needs(s, t.Dual) {
 		if err := need.missing(); err != nil {
 			return err
 		}
@@ -78,6 +78,25 @@ type subnet struct {
 
 // refuse says what speaks against clusters on a machine.
 func (m machine) refuse(t *topology.Topology, s spec.Spec) error {
+	if err := m.late(); err != nil {
+		return err
+	}
+	if err := m.overlap(t, s); err != nil {
+		return err
+	}
+	if err := m.outgrown(s.Capacity); err != nil {
+		return err
+	}
+	for _, w := range m.wants(t) {
+		if err := w.short(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// late says that the machine's clock is behind.
+func (m machine) late() error {
 	least := earliest
 	if m.built.After(least) {
 		least = m.built
@@ -86,21 +105,28 @@ func (m machine) refuse(t *topology.Topology, s spec.Spec) error {
 	if m.now.Before(least.Add(-pki.ClockSlack)) {
 		return &ClockError{Now: m.now, Least: least}
 	}
-	if err := m.overlap(t, s); err != nil {
-		return err
-	}
-	if err := m.outgrown(s.Capacity); err != nil {
-		return err
-	}
+	return nil
+}
+
+// wants is what clusters of a topology take of a machine, beside what it has.
+func (m machine) wants(t *topology.Topology) []ShortError {
 	clusters, nodes := uint64(len(t.Clusters)), uint64(len(t.Nodes()))
-	for _, r := range []ShortError{
+	all := []ShortError{
 		{What: "memory", Need: clusters*clusterMemory + nodes*nodeMemory, Free: m.memory},
 		{What: "disk", Where: m.dir, Need: labDisk + clusters*clusterDisk + nodes*nodeDisk, Free: m.disk},
-	} {
-		if r.Need = r.Need * spareNumerator / spareDenominator; r.Need > r.Free {
-			r.Clusters, r.Nodes = len(t.Clusters), len(t.Nodes())
-			return &r
-		}
+	}
+	for i := range all {
+		w := &all[i]
+		w.Need = w.Need * spareNumerator / spareDenominator
+		w.Clusters, w.Nodes = len(t.Clusters), len(t.Nodes())
+	}
+	return all
+}
+
+// short is the error where there is too little.
+func (e ShortError) short() error {
+	if e.Need > e.Free {
+		return &e
 	}
 	return nil
 }
@@ -109,8 +135,10 @@ func (m machine) refuse(t *topology.Topology, s spec.Spec) error {
 // is in.
 func (m machine) overlap(t *topology.Topology, s spec.Spec) error {
 	for i, cluster := range t.Clusters {
-		n := s.Network(i)
-		for _, r := range []OverlapError{{Key: "pods", Range: n.Pods}, {Key: "services", Range: n.Services}} {
+		n := s.Network(t, i)
+		for _, r := range []OverlapError{
+			{Key: "pods", Range: n.Pods}, {Key: "services", Range: n.Services}, {Key: "pods", Range: n.Pods6}, {Key: "services", Range: n.Services6},
+		} {
 			if at := slices.IndexFunc(m.subnets, func(other subnet) bool { return other.Overlaps(r.Range) }); at >= 0 {
 				r.Cluster, r.Interface, r.Subnet, r.Free = cluster.Name, m.subnets[at].link, m.subnets[at].Prefix, m.free(t, n)
 				return &r
@@ -189,8 +217,11 @@ func (e *OverlapError) Error() string {
 	return fmt.Sprintf("%s of cluster %s, %s, overlap %s, the network of this machine's interface %s", e.Key, e.Cluster, e.Range, e.Subnet, e.Interface)
 }
 
-// Hint names the key and a range for it.
+// Hint names the key and a range for it, where that can be chosen.
 func (e *OverlapError) Hint() string {
+	if e.Range.Addr().Is6() {
+		return "take kubernetes.family out of the file: those of IPv6 are the same in every lab"
+	}
 	if !e.Free.IsValid() {
 		return fmt.Sprintf("set kubernetes.%s in the file to a range that is free here", e.Key)
 	}

@@ -64,6 +64,28 @@ func refuses(t *testing.T, cases map[string]spoilt) {
 	}
 }
 
+// A dual lab wants its ranges of IPv6 to be free, too; they cannot be chosen.
+func TestRefuseDual(t *testing.T) {
+	dual := pairs
+	dual.Dual = true
+	m := roomy()
+	m.subnets = append(m.subnets, subnet{"eth0", netip.MustParsePrefix("fd00::/64")})
+	if err := m.refuse(&dual, spec.Spec{}); err != nil {
+		t.Error(err)
+	}
+	m.subnets = append(m.subnets, subnet{"eth1", netip.MustParsePrefix("fd73:6b65:7279:102::/64")})
+	if err := m.refuse(&pairs, spec.Spec{}); err != nil {
+		t.Errorf("a lab without IPv6: %v", err)
+	}
+	overlap, ok := errors.AsType[*OverlapError](m.refuse(&dual, spec.Spec{}))
+	if want := "services of cluster c2, fd73:6b65:7279:102::/112, overlap fd73:6b65:7279:102::/64, the network of this machine's interface eth1"; !ok || overlap.Error() != want {
+		t.Fatalf("got %v, want %s", overlap, want)
+	}
+	if want := "take kubernetes.family out of the file: those of IPv6 are the same in every lab"; overlap.Hint() != want {
+		t.Errorf("hint %s, want %s", overlap.Hint(), want)
+	}
+}
+
 func TestRefuse(t *testing.T) {
 	refuses(t, map[string]spoilt{
 		"nothing": {func(*machine, *spec.Spec) {}, "", ""},
@@ -161,23 +183,27 @@ func TestLook(t *testing.T) {
 // what brings it.
 func TestNeeds(t *testing.T) {
 	always := []string{"control group controller cpu", "control group controller memory", "control group controller pids", "overlayfs", "nf_tables that nft can use"}
+	six := []string{"IPv6", "nf_tables of IPv6 that nft can use"}
 	for _, c := range []struct {
 		spec.Spec
+		dual bool
 		more []string
 	}{
-		{spec.Spec{}, nil},
-		{spec.Spec{Proxy: spec.ProxyNone}, nil},
-		{spec.Spec{CNI: spec.CNIBridge}, []string{"bridge", "br_netfilter"}},
-		{spec.Spec{CNI: spec.CNIFlannel}, []string{"bridge", "br_netfilter", "vxlan"}},
-		{spec.Spec{Proxy: spec.ProxyIPTables}, []string{"ip_tables that iptables can use"}},
-		{spec.Spec{Proxy: spec.ProxyIPVS}, []string{"ip_vs", "dummy", "ip_set that ipset can use", "ip_tables that iptables can use"}},
+		{spec.Spec{}, false, nil},
+		{spec.Spec{Proxy: spec.ProxyNone}, false, nil},
+		{spec.Spec{CNI: spec.CNIBridge}, false, []string{"bridge", "br_netfilter"}},
+		{spec.Spec{CNI: spec.CNIFlannel}, false, []string{"bridge", "br_netfilter", "vxlan"}},
+		{spec.Spec{Proxy: spec.ProxyIPTables}, false, []string{"ip_tables that iptables can use"}},
+		{spec.Spec{Proxy: spec.ProxyIPVS}, false, []string{"ip_vs", "dummy", "ip_set that ipset can use", "ip_tables that iptables can use"}},
+		{spec.Spec{}, true, six},
+		{spec.Spec{Proxy: spec.ProxyIPTables}, true, append(six[:2:2], "ip_tables that iptables can use", "ip6_tables that ip6tables can use")},
 	} {
 		s, err := c.Complete(&pairs)
 		if err != nil {
 			t.Fatal(err)
 		}
 		var got []string
-		for _, n := range needs(s) {
+		for _, n := range needs(s, c.dual) {
 			got = append(got, n.what)
 		}
 		if want := append(always[:len(always):len(always)], c.more...); strings.Join(got, ", ") != strings.Join(want, ", ") {
@@ -226,7 +252,11 @@ func TestTrials(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, try := range []func() error{fresh(tryOverlay), fresh(tryNFTables)} {
+	tries := []func() error{fresh(tryOverlay), fresh(tryNFTables)}
+	if _, err := os.Stat("/proc/sys/net/ipv6/conf"); err == nil {
+		tries = append(tries, fresh(tryIPv6), fresh(tryNFTables6))
+	}
+	for _, try := range tries {
 		if err := try(); err != nil {
 			t.Errorf("clusters of this machine have it: %v", err)
 		}

@@ -9,14 +9,22 @@ import (
 
 // Network is the addresses that a cluster gives to pods and Services. Those of nodes
 // are topology's.
-type Network struct{ Pods, Services netip.Prefix }
+type Network struct {
+	Pods, Services netip.Prefix
+	// Pods6 and Services6 are those of IPv6, always the cluster's own; not valid where
+	// the lab is not dual.
+	Pods6, Services6 netip.Prefix
+}
 
 // Hosts in the Services' range that are given away at the start.
 const apiHost, dnsHost = 1, 10
 
 // Network of cluster i, from 0: what is chosen for all, or of topology's ranges its own.
-func (s Spec) Network(cluster int) Network {
+func (s Spec) Network(t *topology.Topology, cluster int) Network {
 	n := Network{Pods: topology.PodRange(cluster), Services: topology.ServiceRange(cluster)}
+	if t.Dual {
+		n.Pods6, n.Services6 = topology.PodRange6(cluster), topology.ServiceRange6(cluster)
+	}
 	if s.Pods.IsValid() {
 		n.Pods = s.Pods
 	}

@@ -16,7 +16,7 @@ var pair = topology.Topology{Clusters: []topology.Cluster{{Name: "c1", Nodes: []
 func TestNetwork(t *testing.T) {
 	s := spec.Spec{Pods: netip.MustParsePrefix("10.64.252.0/22"), Services: netip.MustParsePrefix("10.96.0.0/12")}
 	for i := range 2 {
-		n := s.Network(i)
+		n := s.Network(&pair, i)
 		if n.Pods != s.Pods || n.Services != s.Services || n.API().String() != "10.96.0.1" || n.DNS().String() != "10.96.0.10" {
 			t.Errorf("cluster %d has %+v, with %s and %s", i, n, n.API(), n.DNS())
 		}
@@ -28,7 +28,7 @@ func TestNetwork(t *testing.T) {
 			t.Errorf("cluster %d: nodes have %v, want %v", i, got, want)
 		}
 	}
-	half := spec.Spec{Services: s.Services}.Network(1)
+	half := spec.Spec{Services: s.Services}.Network(&pair, 1)
 	if half.Pods != topology.PodRange(1) || half.Services != s.Services {
 		t.Errorf("with Services alone it is %+v", half)
 	}

@@ -26,6 +26,8 @@
 //     stage behind one that reorders.
 //   - A link in bursts begins in the good state.
 //   - Set drops the packets that are under way.
+//   - Between nodes of one cluster every frame is of the link, those of ARP and of
+//     neighbour discovery, too.
 //   - The seed has an effect from Linux 6.6 on, and none on which bit is flipped.
 //   - Counters.Packets counts super-packets that passed as their segments, while
 //     a loss of one counts once: with impair.UnitSuperpacket the ratio of the two

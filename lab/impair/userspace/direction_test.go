@@ -131,12 +131,15 @@ func TestRateSerialisesAndBoundsItsQueue(t *testing.T) {
 func TestFrameBytesOfSuperPackets(t *testing.T) {
 	tcp := make([]byte, copyRange)
 	tcp[0], tcp[9], tcp[32] = 0x45, 6, 8<<4 // IPv4, TCP with 12 bytes of options
+	tcp6 := make([]byte, copyRange)
+	tcp6[0], tcp6[6], tcp6[52] = 0x60, 6, 8<<4 // IPv6, likewise
 	tests := []struct {
 		name   string
 		length int
 		head   []byte
 		want   int
 	}{
+		{"two full segments of IPv6", 72 + 2*1428, tcp6, 2 * 1514},
 		{"one packet", 1500, tcp, 1514},
 		{"a small one", 52, tcp, 66},
 		{"two full segments", 52 + 2*1448, tcp, 2 * 1514},

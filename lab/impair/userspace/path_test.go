@@ -40,7 +40,7 @@ func newWire(t *testing.T, d *direction) *wire {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _, _ = unix.Close(pair[0]), unix.Close(pair[1]) })
-	e := &Engine{socket: &socket{fd: pair[0], raw: -1}}
+	e := &Engine{socket: &socket{fd: pair[0], raw: -1, raw6: -1}}
 	e.table[0].Store(d)
 	return &wire{kernel: pair[1], buffer: make([]byte, 1<<18), path: &path{
 		engine: e, pending: newPending(1 << 12), parcels: newParcels(1<<12, 1<<8), epoch: time.Now(),

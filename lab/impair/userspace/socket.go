@@ -35,11 +35,12 @@ var errNoAnswer = errors.New("the kernel did not answer")
 // path (receive, send, inject, wait) bypasses the Go scheduler and belongs to one
 // OS-locked thread; configure may be called from anywhere.
 type socket struct {
-	fd      int
-	stamps  int
-	raw     int
-	vectors [batch][2]unix.Iovec
-	headers [batch]mmsghdr
+	fd     int
+	stamps int
+	// raw and raw6 send copies of packets; raw6 is -1 where the kernel has no IPv6.
+	raw, raw6 int
+	vectors   [batch][2]unix.Iovec
+	headers   [batch]mmsghdr
 	// buffers lie close together, for the many messages that need no tail.
 	buffers [batch][messageMax]byte
 	tails   [batch][tailMax]byte
@@ -60,7 +61,7 @@ func openSocket() (*socket, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open netlink socket: %w", err)
 	}
-	s := &socket{fd: fd, stamps: -1, raw: -1}
+	s := &socket{fd: fd, stamps: -1, raw: -1, raw6: -1}
 	if err := s.prepare(); err != nil {
 		s.close()
 		return nil, err
@@ -95,24 +96,35 @@ func (s *socket) prepare() error {
 	return s.openRaw()
 }
 
-// openRaw opens the socket that copies of packets are sent by, with the headers
+// openRaw opens the sockets that copies of packets are sent by, with the headers
 // that they have: from here they are no forwarded packets, so that no rule queues
 // them again.
-func (s *socket) openRaw() error {
-	raw, err := unix.Socket(unix.AF_INET, unix.SOCK_RAW|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, unix.IPPROTO_RAW)
+func (s *socket) openRaw() (err error) {
+	if s.raw, err = openRaw(unix.AF_INET); err != nil {
+		return err
+	}
+	s.raw6, err = openRaw(unix.AF_INET6)
+	if errors.Is(err, unix.EAFNOSUPPORT) {
+		return nil // then no packet of IPv6 comes
+	}
+	return err
+}
+
+func openRaw(family int) (int, error) {
+	raw, err := unix.Socket(family, unix.SOCK_RAW|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, unix.IPPROTO_RAW)
 	if err != nil {
-		return fmt.Errorf("open raw socket: %w", err)
+		return -1, fmt.Errorf("open raw socket: %w", err)
 	}
-	s.raw = raw
 	if err := unix.SetsockoptInt(raw, unix.SOL_SOCKET, unix.SO_SNDBUFFORCE, sendBuffer); err != nil {
-		return fmt.Errorf("set send buffer of raw socket: %w", err)
+		_ = unix.Close(raw)
+		return -1, fmt.Errorf("set send buffer of raw socket: %w", err)
 	}
-	return nil
+	return raw, nil
 }
 
 func (s *socket) close() {
 	_ = unix.Close(s.fd) // a closed socket gives its queues back
-	for _, fd := range []int{s.stamps, s.raw} {
+	for _, fd := range []int{s.stamps, s.raw, s.raw6} {
 		if fd >= 0 {
 			_ = unix.Close(fd)
 		}
@@ -160,18 +172,28 @@ func (s *socket) send(b []byte) error {
 	}
 }
 
-// inject sends an IPv4 packet to where its header says.
+// inject sends a packet to where its IP header says.
 func (s *socket) inject(packet []byte) error {
-	const ipv4Min, destination = 20, 16
-	if len(packet) < ipv4Min {
-		return unix.EINVAL
+	const ipv4Min, destination4, ipv6Len, destination6 = 20, 16, 40, 24
+	switch {
+	case len(packet) >= ipv4Min && packet[0]>>4 == 4:
+		to := unix.RawSockaddrInet4{Family: unix.AF_INET}
+		copy(to.Addr[:], packet[destination4:])
+		return sendRaw(s.raw, packet, unsafe.Pointer(&to), unsafe.Sizeof(to))
+	case len(packet) >= ipv6Len && packet[0]>>4 == 6:
+		to := unix.RawSockaddrInet6{Family: unix.AF_INET6}
+		copy(to.Addr[:], packet[destination6:])
+		return sendRaw(s.raw6, packet, unsafe.Pointer(&to), unsafe.Sizeof(to))
 	}
-	to := unix.RawSockaddrInet4{Family: unix.AF_INET}
-	copy(to.Addr[:], packet[destination:])
+	return unix.EINVAL
+}
+
+// sendRaw sends a packet to the address of a size that to points at.
+func sendRaw(fd int, packet []byte, to unsafe.Pointer, size uintptr) error {
 	for {
-		_, _, errno := unix.RawSyscall6(unix.SYS_SENDTO, uintptr(s.raw),
+		_, _, errno := unix.RawSyscall6(unix.SYS_SENDTO, uintptr(fd),
 			uintptr(unsafe.Pointer(&packet[0])), uintptr(len(packet)), unix.MSG_DONTWAIT,
-			uintptr(unsafe.Pointer(&to)), unsafe.Sizeof(to))
+			uintptr(to), size)
 		switch errno {
 		case unix.EINTR:
 		case 0:

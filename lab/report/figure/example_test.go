@@ -87,6 +87,8 @@ func measured(text Text) map[string]Figure {
 		"timeline":   Timelines(text, connections(4, 300)),
 		"timelines8": Timelines(text, connections(11, 5000)),
 		"band":       Timelines(text, []measure.Timeline{pooled(300)}),
+		"events": Timelines(text, connections(2, 300),
+			Mark{Name: "freeze c1/worker", From: time.Second, Until: 2 * time.Second}, Mark{Name: "links change", From: 4 * time.Second}),
 	}
 }
 

@@ -201,6 +201,22 @@ func TestTimelinesBound(t *testing.T) {
 	}
 }
 
+// Events are named with their times, the first of many and how many more there are.
+func TestTimelinesMarks(t *testing.T) {
+	d := inline(t, examples()["events"])
+	d.find(t, "1 s to 2 s: freeze c1/worker")
+	d.find(t, "4 s: links change")
+	// Also what happened after the last answer, at 0.6 s.
+	inline(t, Timelines(Text{}, connections(1, 30), Mark{From: 10 * time.Second})).find(t, "10")
+	many := Timelines(Text{}, connections(1, 30), make([]Mark, 20)...)
+	if words := inline(t, many).words(); !slices.Contains(words, "and 12 events more") {
+		t.Errorf("of 20 events it says %q", words)
+	}
+	if !strings.Contains(many.Description(), "0 s: ") {
+		t.Errorf("in words it is %q", many.Description())
+	}
+}
+
 // TestTopologyArrows: an arrow ends at each node that a hop leads to.
 func TestTopologyArrows(t *testing.T) {
 	m := large()

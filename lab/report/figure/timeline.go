@@ -15,7 +15,16 @@ const (
 	connectionsMax = 8
 	// momentsMax bounds the points of all lines together.
 	momentsMax = 1600
+	// marksMax bounds the events, marksNamed those that are named below.
+	marksMax, marksNamed = 100, 8
 )
+
+// Mark is an event on the time of a figure, from the first request on.
+type Mark struct {
+	Name string
+	// From when it was in force, and Until when; 0 where it had no end.
+	From, Until time.Duration
+}
 
 // Heights in Timelines: of all strips together, of one at least, and of the name
 // above it.
@@ -29,28 +38,32 @@ const (
 // the other for at most 8 connections, all with the same axes, or the median
 // within a band from low to high where all are together. Of a line with many
 // points, the lowest and highest of each part of the time are kept, so that no
-// peak is lost. More than 8 connections are counted in a note.
-func Timelines(t Text, given []measure.Timeline) Figure {
+// peak is lost. More than 8 connections are counted in a note. Marks lie behind all
+// lines, and are named below them.
+func Timelines(t Text, given []measure.Timeline, marks ...Mark) Figure {
 	lines := given[:min(len(given), connectionsMax)]
+	marks = marks[:min(len(marks), marksMax)]
+	names := markNames(marks)
 	strip := stripName + max(stripLeast, stripsHeight/vg.Length(max(len(lines), 1)))
 	bottom := edge + nameHeight + tickHeight
-	var note string
 	if more := len(given) - len(lines); more > 0 {
-		note = fmt.Sprintf("and %d more", more)
-		bottom += lineStep
+		names = append(names, fmt.Sprintf("and %d more", more))
 	}
+	bottom += lineStep * vg.Length(len(names))
 	height := edge + strip*vg.Length(max(len(lines), 1)) + bottom
 	return Figure{
-		text:  t.or("Response time in ms over the time of a repetition.", timelineWords(given)),
+		text:  t.or("Response time in ms over the time of a repetition.", append(timelineWords(given), markWords(marks)...)),
 		width: pageWidth, height: height,
 		paint: func(p pen) {
-			x, y, zoomed := moments(lines, strip-stripName)
+			x, y, zoomed := moments(lines, marks, strip-stripName)
 			name := axisName("response time, ms", y, zoomed)
 			if len(lines) > 0 {
 				name = fit(name, pageWidth-6*edge-widthOf(timelineName(lines[0])))
 			}
 			p.write(name, at(edge, height-edge-1), text.XLeft, text.YTop)
-			p.write(note, at(edge, edge), text.XLeft, text.YBottom)
+			for i, name := range names {
+				p.write(fit(name, pageWidth-2*edge), at(edge, edge+lineStep*vg.Length(len(names)-1-i)), text.XLeft, text.YBottom)
+			}
 			if len(lines) == 0 {
 				p.chart(x, y, vg.Rectangle{Min: at(edge, bottom-tickHeight), Max: at(pageWidth-4*edge, height-stripName-edge)})
 			}
@@ -62,7 +75,7 @@ func Timelines(t Text, given []measure.Timeline) Figure {
 					s.x = x
 				}
 				top := height - edge - strip*vg.Length(i)
-				p.timeline(l, i, s, vg.Rectangle{
+				p.timeline(l, i, s, marks, vg.Rectangle{
 					Min: at(edge, top-strip), Max: at(pageWidth-4*edge, top)})
 			}
 			p.write("time since the first request, s", at(pageWidth/2, bottom-tickHeight-nameHeight+2), text.XCenter, text.YBottom)
@@ -73,14 +86,52 @@ func Timelines(t Text, given []measure.Timeline) Figure {
 // scales of a strip: only that of the last one labels the time below it.
 type scales struct{ x, y scale }
 
-func (p pen) timeline(l measure.Timeline, i int, s scales, strip vg.Rectangle) {
+func (p pen) timeline(l measure.Timeline, i int, s scales, marks []Mark, strip vg.Rectangle) {
 	p.write(timelineName(l), at(strip.Max.X, strip.Max.Y-1), text.XRight, text.YTop)
 	strip.Max.Y -= stripName
 	if len(s.x.ticks) > 0 {
 		strip.Min.Y -= tickHeight
 	}
 	f := p.chart(s.x, s.y, strip)
+	for _, m := range marks {
+		p.mark(m, f, s.x)
+	}
 	drawTimeline(p, f, thinned(l.Points, momentsMax/connectionsMax), i)
+}
+
+// mark draws an event over the height of a strip: a line where it begins, and grey
+// until it ends.
+func (p pen) mark(m Mark, f frame, x scale) {
+	low, high := f.area.Min.Y, f.area.Max.Y
+	from, until := f.x(x.clamp(m.From.Seconds())), f.x(x.clamp(m.Until.Seconds()))
+	if m.Until > m.From && until > from {
+		p.fill(ink(28), rectangle(from, low, until, high))
+	}
+	if x.inside(m.From.Seconds()) {
+		p.line(stroke{color: ink(160), width: 0.8, dash: dashOf(1)}, at(from, low), at(from, high))
+	}
+}
+
+// markNames are what stands below the lines: of each event when and what.
+func markNames(marks []Mark) (all []string) {
+	for i, words := range markWords(marks) {
+		if i == marksNamed {
+			return append(all, fmt.Sprintf("and %d events more", len(marks)-i))
+		}
+		all = append(all, words)
+	}
+	return all
+}
+
+func markWords(marks []Mark) (all []string) {
+	for _, m := range marks {
+		words := fmt.Sprintf("%s s: %s", number(m.From.Seconds()), m.Name)
+		if m.Until > m.From {
+			words = fmt.Sprintf("%s s to %s s: %s", number(m.From.Seconds()), number(m.Until.Seconds()), m.Name)
+		}
+		all = append(all, words)
+	}
+	return all
 }
 
 func timelineName(l measure.Timeline) string {
@@ -107,8 +158,9 @@ func timelineWords(lines []measure.Timeline) []string {
 
 func ms(d time.Duration) float64 { return float64(d) / 1e6 }
 
-// moments are the axes for all lines.
-func moments(lines []measure.Timeline, tall vg.Length) (x, y scale, zoomed bool) {
+// moments are the axes for all lines and marks: after the last answer something may
+// have happened that says why there was none.
+func moments(lines []measure.Timeline, marks []Mark, tall vg.Length) (x, y scale, zoomed bool) {
 	var xs, ys []float64
 	for _, l := range lines {
 		for _, m := range l.Points {
@@ -116,6 +168,9 @@ func moments(lines []measure.Timeline, tall vg.Length) (x, y scale, zoomed bool)
 		}
 	}
 	low, high, found := extent(xs...)
+	for _, m := range marks {
+		high = max(high, m.From.Seconds(), m.Until.Seconds())
+	}
 	if !found {
 		return linear(0, 1, pageWidth-60), linear(0, 1, tall), false
 	}
