@@ -23,14 +23,21 @@ what to write instead. Whether this machine can run it, 'skerry plan' says.`,
 		Example: "  skerry validate experiments/quickstart.yaml",
 		Args:    verb.Exactly(1),
 	}
+	return ofFile(cmd, func(cmd *cobra.Command, file string, s source.File) error {
+		cmd.Printf("%s: valid, %d cells x %d repetitions\n", file, len(s.Cells()), s.Repetitions)
+		return nil
+	})
+}
+
+// ofFile has a verb read the experiment file that is its argument, and do something of it.
+func ofFile(cmd *cobra.Command, do func(cmd *cobra.Command, file string, s source.File) error) *cobra.Command {
 	dir := source.SystemsFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		s, err := source.Read(args[0], *dir)
 		if err != nil {
 			return err
 		}
-		cmd.Printf("%s: valid, %d cells x %d repetitions\n", args[0], len(s.Cells()), s.Repetitions)
-		return nil
+		return do(cmd, args[0], s)
 	}
 	return cmd
 }
@@ -45,18 +52,10 @@ nothing.`,
 		Example: "  skerry plan experiments/quickstart.yaml",
 		Args:    verb.Exactly(1),
 	}
-	dir := source.SystemsFlag(cmd)
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		s, err := source.Read(args[0], *dir)
-		if err != nil {
-			return err
-		}
-		return printPlan(cmd, s)
-	}
-	return cmd
+	return ofFile(cmd, printPlan)
 }
 
-func printPlan(cmd *cobra.Command, s source.File) error {
+func printPlan(cmd *cobra.Command, _ string, s source.File) error {
 	cells := s.Cells()
 	w := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
 	_, _ = fmt.Fprintln(w, "CELL\tID\tESTIMATE\tBUSY CORES\tHOPS")

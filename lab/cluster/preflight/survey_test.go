@@ -22,6 +22,7 @@ func TestEveryNeed(t *testing.T) {
 		"overlayfs":                       "containerd",
 		"bridge":                          "cni: bridge, cni: flannel",
 		"vxlan":                           "cni: flannel",
+		"IPv6":                            "family: dual",
 		"ip_vs":                           "proxy: ipvs",
 		"ip_tables that iptables can use": "proxy: iptables, proxy: ipvs",
 	} {
