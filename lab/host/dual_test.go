@@ -183,6 +183,24 @@ func openDatagrams6(t *testing.T, lab *host.Lab, from, to topology.Ref) datagram
 	return d
 }
 
+// A node that was killed keeps its addresses of IPv6, and is found by them again.
+func TestDualNodeComesBack(t *testing.T) {
+	lab := up(t, "dual-kill", dual(t))
+	to := address6(t, lab, "c1/worker")
+	f, err := lab.Inject(t.Context(), host.Fault{Kind: host.Kill, Node: "c1/worker"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if out, err := sh(t, lab, "c2/head", "ping -c 2 -i 0.05 -W 1 "+to); err == nil {
+		t.Errorf("a killed node answers:\n%s", out)
+	}
+	if err := lab.Undo(t.Context(), f.ID); err != nil {
+		t.Fatal(err)
+	}
+	// Who asked in vain is answered at the next question, within seconds.
+	mustSh(t, lab, "c2/head", "ping -c 1 -w 10 "+to)
+}
+
 // A capture of a link has its packets of both families, and no others.
 func TestDualCapture(t *testing.T) {
 	lab := up(t, "dual-capture", dual(t))

@@ -46,7 +46,8 @@ func (n need) finding() host.Finding {
 	return f
 }
 
-// everyNeed is all needs that some choice has, each once, by all that need it.
+// everyNeed is all needs that some choice has, of either family, each once, by all that
+// need it.
 func everyNeed() []need {
 	choices := []spec.Spec{{}}
 	for _, cni := range spec.CNIs() {
