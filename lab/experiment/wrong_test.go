@@ -15,7 +15,7 @@ func TestWrongKubernetes(t *testing.T) {
 		"{cnii: ptp}":                            `unknown key "cnii"` + "\nhint: did you mean cni?",
 		"{network: ptp}":                         `unknown key "network"` + "\nhint: there are cni, proxy, ",
 		"{cni: calico}":                          `there is no CNI "calico"` + "\nhint: there are ptp, bridge, flannel",
-		"{cni: brigde}":                          `there is no CNI "brigde"` + "\nhint: did you mean bridge?",
+		"{cni: brdge}":                           `there is no CNI "brdge"` + "\nhint: did you mean bridge?",
 		"{cni: [ptp]}":                           "text is wanted here, not a list\nhint: write one value",
 		"{cni: 1}":                               `text is wanted here, not "1"` + "\nhint: put it in quotes: ",
 		"{proxy: envoy}":                         `there is no proxy "envoy"` + "\nhint: there are nftables, iptables, ipvs, none",
