@@ -23,7 +23,7 @@ func Add(cmd *cobra.Command, does *impair.Impairment) {
 	flags.Var(&does.Delay, "delay", "delay of every packet, such as 5ms")
 	flags.Var(&does.Jitter, "jitter", "variation of the delay")
 	flags.Var(distribution{&does.Distribution}, "distribution", "of the jitter: uniform (default), normal, pareto, or a file of measured delays")
-	flags.BoolVar(&does.Unordered, "unordered", false, "let jitter change the order of packets")
+	flags.BoolVar(&does.Unordered, "unordered", does.Unordered, "let jitter change the order of packets")
 	flags.Var(&does.Reorder, "reorder", "probability that a packet skips the delay and overtakes, such as 1%")
 	flags.Var(&does.Loss, "loss", "probability that a packet is lost, such as 0.1%")
 	flags.Var(burst{&does.Burst}, "burst", "bursts of loss: probability that a packet begins one, ends it, is lost in it (100%)")

@@ -89,7 +89,7 @@ func format(stage impair.Impairment) string {
 
 // No value changes on the way through text.
 func FuzzStage(f *testing.F) {
-	for _, seed := range []string{"delay=5ms,loss=1%", "burst=1%,25%,90%,delay=5ms", "burst=0,0", "unordered=1,distribution=a,b=", "loss=,", "=,="} {
+	for _, seed := range []string{"delay=5ms,loss=1%", "burst=1%,25%,90%,delay=5ms", "burst=0,0", "unordered=1", "unordered=1,distribution=a,b=", "loss=,", "=,="} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
