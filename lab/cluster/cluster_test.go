@@ -73,11 +73,22 @@ func machine(t *testing.T) (all []string) {
 	return all
 }
 
-// A cluster of two nodes serves a workload at one of them to a client at the other,
-// by its NodePort, and does all that onOne asks of it; afterwards the machine is as
-// before.
-func TestClusterServes(t *testing.T) {
+// Two clusters of their own labs, side by side: they wait most of their time. Afterwards
+// the machine is as before.
+func TestClusters(t *testing.T) {
 	paths, before := built(t), machine(t)
+	t.Run("both", func(t *testing.T) {
+		t.Run("serves", func(t *testing.T) { t.Parallel(); testServes(t, paths) })
+		t.Run("resources", func(t *testing.T) { t.Parallel(); testResources(t, paths) })
+	})
+	if after := machine(t); !slices.Equal(after, before) {
+		t.Errorf("the machine has %v, and had %v", after, before)
+	}
+}
+
+// testServes has a cluster of two nodes serve a workload at one of them to a client at
+// the other, by its NodePort, and do all that onOne asks of it.
+func testServes(t *testing.T, paths map[string]string) {
 	topo := topology.Topology{Clusters: []topology.Cluster{{Name: "c1", Nodes: []string{"head", "worker"}}}}
 	lab, err := host.Up(t.Context(), topo, host.Options{Name: "cluster-test", Agent: agent, Backend: "auto", Bound: true})
 	if err != nil {
@@ -86,9 +97,6 @@ func TestClusterServes(t *testing.T) {
 	defer func() {
 		if err := lab.Down(); err != nil {
 			t.Error(err)
-		}
-		if after := machine(t); !slices.Equal(after, before) {
-			t.Errorf("the machine has %v, and had %v", after, before)
 		}
 	}()
 	clusters, err := cluster.Up(t.Context(), lab, cluster.Options{Programs: paths, Agent: agent, Now: time.Now()})
