@@ -116,10 +116,9 @@ func waysOf(ctx context.Context, c *cluster.Cluster, proxied bool) ([]way, error
 		}
 		ways = append(ways, way{"Service " + w.Name, asker, service + ":" + servicePort})
 	}
-	head, worker := "10.1.0.1:", "10.1.0.2:"
+	head, worker := "10.1.0.1:", "10.1.0.2:" // each node's port leads to its own pods
 	return append(ways,
 		way{"the other node's port, of a pod there", asker, head + strconv.Itoa(nodePort+1)},
-		way{"the other node's port, of a pod here", asker, head + strconv.Itoa(nodePort)},
 		way{"the node's own port", asker, worker + strconv.Itoa(nodePort)}), nil
 }
 
