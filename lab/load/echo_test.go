@@ -35,13 +35,7 @@ func TestStreamErrorClasses(t *testing.T) {
 				c.serve(conn, got)
 			}
 		})
-		result, err := Run(t.Context(), Spec{
-			Target: target, Workload: workload.PayloadEcho, Protocol: workload.TCP, Size: 4, Iterations: 1,
-			Timeout: quantity.Duration(200 * time.Millisecond),
-		})
-		if !errors.Is(err, ErrNoAnswer) || len(result.Requests) != 1 || result.Requests[0].Error != c.want {
-			t.Errorf("%s: rows %+v, error %v; want one of class %q", c.name, result.Requests, err, c.want)
-		}
+		wantClass(t, c.name, Spec{Target: target, Workload: workload.PayloadEcho, Protocol: workload.TCP, Size: 4, Iterations: 1}, c.want)
 	}
 }
 
@@ -82,7 +76,7 @@ func startPackets(t *testing.T, serve func(packet []byte, say func([]byte))) str
 func datagramSpec(target string, size quantity.Size, n int) Spec {
 	return Spec{
 		Target: target, Workload: workload.PayloadEcho, Protocol: workload.UDP, Size: size, Iterations: n,
-		Timeout: quantity.Duration(150 * time.Millisecond),
+		Timeout: patience,
 	}
 }
 
@@ -116,7 +110,9 @@ func TestLostDatagrams(t *testing.T) {
 	})
 	for _, size := range []quantity.Size{10, 100} {
 		seen.Store(0)
-		result, err := Run(t.Context(), datagramSpec(target, size, 3))
+		s := datagramSpec(target, size, 3)
+		s.Timeout = impatience
+		result, err := Run(t.Context(), s)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -139,27 +135,34 @@ func TestLostDatagrams(t *testing.T) {
 // The echo of a request that was given up answers no later one.
 func TestLateDatagrams(t *testing.T) {
 	t.Parallel() // it sleeps
-	var seen atomic.Int32
+	const pause = 60 * time.Millisecond
+	seen := 0
+	var late []byte
 	target := startPackets(t, func(packet []byte, say func([]byte)) {
-		if seen.Add(1) == 2 {
-			time.AfterFunc(180*time.Millisecond, func() { say(packet) })
+		seen++
+		switch seen {
+		case 2:
+			late = packet
 			return
-		}
-		if seen.Load() == 3 {
-			time.Sleep(60 * time.Millisecond) // the late one overtakes this
+		case 3:
+			say(late)
+			time.Sleep(pause)
 		}
 		say(packet)
 	})
-	rows := run(t, datagramSpec(target, 100, 4))
+	s := datagramSpec(target, 100, 4)
+	s.Timeout = impatience
+	rows := run(t, s)
 	if got, want := errorsOf(rows), []string{"", classTimeout, "", ""}; !slices.Equal(got, want) {
 		t.Errorf("errors %q, want %q", got, want)
 	}
-	if took := time.Duration(rows[2].ResponseNs()); took < 60*time.Millisecond {
+	if took := time.Duration(rows[2].ResponseNs()); took < pause {
 		t.Errorf("request 3 is answered after %s, before its own answer was sent", took)
 	}
 }
 
 func TestDatagramErrorClasses(t *testing.T) {
+	t.Parallel() // it waits for a timeout
 	closed := startPackets(t, func([]byte, func([]byte)) {})
 	other := startPackets(t, func(packet []byte, say func([]byte)) {
 		packet[len(packet)-1] ^= 1
@@ -171,10 +174,7 @@ func TestDatagramErrorClasses(t *testing.T) {
 	}
 	nobody.Close()
 	for target, want := range map[string]string{closed: classTimeout, other: classWrongBody, nobody.LocalAddr().String(): classRefused} {
-		result, err := Run(t.Context(), datagramSpec(target, 100, 1))
-		if got := errorsOf(result.Requests); !errors.Is(err, ErrNoAnswer) || !slices.Equal(got, []string{want}) {
-			t.Errorf("errors %q, %v; want %q", got, err, want)
-		}
+		wantClass(t, target, datagramSpec(target, 100, 1), want)
 	}
 }
 

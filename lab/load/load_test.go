@@ -71,6 +71,13 @@ func startRaw(t testing.TB, serve func(net.Conn)) string {
 	return l.Addr().String()
 }
 
+// Timeouts of a request: of one that is answered, also by a machine with much else to
+// do, and of one that is not.
+const (
+	patience   = quantity.Duration(20 * time.Second)
+	impatience = quantity.Duration(500 * time.Millisecond)
+)
+
 func run(t *testing.T, s Spec) []sample.Request {
 	t.Helper()
 	result, err := Run(t.Context(), s)
@@ -305,7 +312,7 @@ func TestTimeoutIsARowAndANewConnection(t *testing.T) {
 			<-r.Context().Done()
 		}
 	})
-	rows := run(t, Spec{Target: target, Workload: workload.HelloWorld, Iterations: 3, Timeout: quantity.Duration(300 * time.Millisecond)})
+	rows := run(t, Spec{Target: target, Workload: workload.HelloWorld, Iterations: 3, Timeout: impatience})
 	if got, want := errorsOf(rows), []string{"", classTimeout, ""}; !slices.Equal(got, want) {
 		t.Errorf("errors %q, want %q", got, want)
 	}
@@ -315,7 +322,7 @@ func TestTimeoutIsARowAndANewConnection(t *testing.T) {
 	if r := rows[1]; r.SentNs == 0 || r.FirstByteNs != 0 || r.LastByteNs != 0 || r.Status != 0 {
 		t.Errorf("a request without an answer: %+v", r)
 	}
-	if gap := time.Duration(rows[2].ScheduledNs - rows[1].SentNs); gap < 300*time.Millisecond+backoff {
+	if gap := time.Duration(rows[2].ScheduledNs - rows[1].SentNs); gap < time.Duration(impatience)+backoff {
 		t.Errorf("next request came %s after the one that failed, want the timeout and the backoff", gap)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"skerry.dev/skerry/internal/clock"
 	"skerry.dev/skerry/internal/quantity"
 	"skerry.dev/skerry/lab/sample"
 	"skerry.dev/skerry/lab/workload"
@@ -56,49 +57,53 @@ func TestPoissonArrivals(t *testing.T) {
 	}
 }
 
-// stalling answers at once, but for one pause in which nothing is answered.
-func stalling(t *testing.T, after, pause time.Duration) string {
-	begin := time.Now()
+// stall is a time in which a server answers nobody, by clock.Mono.
+type stall struct{ begin, end int64 }
+
+// stalling serves the workload hello-world and stalls once.
+func stalling(t *testing.T, after, pause time.Duration) (target string, once stall) {
+	begin := clock.Mono() + int64(after)
+	once = stall{begin, begin + int64(pause)}
 	return startFunc(t, func(http.ResponseWriter, *http.Request) {
-		if at := time.Since(begin); at > after && at < after+pause {
-			time.Sleep(after + pause - at)
+		if now := clock.Mono(); now > once.begin {
+			time.Sleep(time.Duration(once.end - now))
 		}
-	})
+	}), once
 }
 
-// slow lists the response times above a bound, in the order of arrival.
-func slow(rows []sample.Request, bound time.Duration) (list []float64) {
-	for _, r := range rows {
-		if r.ResponseNs() > int64(bound) {
-			list = append(list, float64(r.ResponseNs()))
+// charged counts the requests that were due in the stall, each of which must have waited
+// for its end.
+func (s stall) charged(t *testing.T, rows []sample.Request) (n int) {
+	t.Helper()
+	for i, r := range rows {
+		if r.ScheduledNs <= s.begin || r.ScheduledNs >= s.end {
+			continue
+		}
+		n++
+		if left := s.end - r.ScheduledNs; r.ResponseNs() < left {
+			t.Errorf("row %d is answered after %d ns, and the stall still lasted %d", i, r.ResponseNs(), left)
 		}
 	}
-	return list
+	return n
 }
 
 // A server that stalls once is one slow request to a closed loop, and one to
 // every client that would have come meanwhile to an open one.
 func TestStallIsChargedToAllWhoWait(t *testing.T) {
-	const pause, rate = 200 * time.Millisecond, 1000
-	s := Spec{Target: stalling(t, 100*time.Millisecond, pause), Workload: workload.HelloWorld, Think: quantity.Duration(time.Millisecond), Iterations: 250}
-	closed := slow(run(t, s), pause/10)
-	if len(closed) < 1 || len(closed) > 5 {
-		t.Errorf("closed loop: %d slow requests, want 1", len(closed))
+	const after, pause, rate = 200 * time.Millisecond, 200 * time.Millisecond, 1000
+	target, once := stalling(t, after, pause)
+	rows := run(t, Spec{Target: target, Workload: workload.HelloWorld, Think: quantity.Duration(time.Millisecond), Iterations: 300})
+	if n := once.charged(t, rows); n > 1 { // none, where it was sent before and arrived in it
+		t.Errorf("closed loop: %d requests were due while the server stalled, want 1", n)
 	}
-	rows := run(t, Spec{
-		Target: stalling(t, 200*time.Millisecond, pause), Workload: workload.HelloWorld,
-		Threads: 4, OpenLoop: OpenLoop{Rate: rate, Duration: quantity.Duration(600 * time.Millisecond)},
+	target, once = stalling(t, after, pause)
+	rows = run(t, Spec{
+		Target: target, Workload: workload.HelloWorld,
+		Threads: 4, OpenLoop: OpenLoop{Rate: rate, Duration: quantity.Duration(2 * (after + pause))},
 	})
 	ordered(t, rows)
-	list := slow(rows, pause/10)
-	// Those within a tenth of its end are not slow by that bound.
-	want := 0.9 * pause.Seconds() * rate
-	if share := float64(len(list)) / want; share < 0.8 || share > 1.4 {
-		t.Fatalf("open loop: %d slow requests, want about %.0f", len(list), want)
-	}
-	// One arrival later is one gap less to wait: halfway down, half of it is left.
-	if ratio := list[len(list)/2] / list[0]; ratio < 0.35 || ratio > 0.75 {
-		t.Errorf("the middle request waited %.2f of the first one's time, want about 0.55", ratio)
+	if n, want := once.charged(t, rows), int(pause.Seconds()*rate); n < want-1 || n > want+1 {
+		t.Errorf("open loop: %d requests were due while the server stalled, want %d", n, want)
 	}
 }
 
