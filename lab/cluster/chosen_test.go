@@ -12,15 +12,13 @@ import (
 	"skerry.dev/skerry/lab/cluster"
 	"skerry.dev/skerry/lab/cluster/preflight"
 	"skerry.dev/skerry/lab/cluster/spec"
-	"skerry.dev/skerry/lab/host"
 	"skerry.dev/skerry/lab/topology"
 )
 
-// Two clusters with the same ranges, pods on bridges and Services by iptables stand
-// side by side: each serves its own, also from pod to pod of one node over a Service,
+// testChosen has two clusters with the same ranges, pods on bridges and Services by iptables
+// stand side by side: each serves its own, also from pod to pod of one node over a Service,
 // where the answer would go past the Service's address if its bridge were not filtered.
-func TestChosenClusters(t *testing.T) {
-	paths, before := built(t), machine(t)
+func testChosen(t *testing.T, paths map[string]string) {
 	s := spec.Spec{CNI: spec.CNIBridge, Pods: netip.MustParsePrefix("10.244.0.0/16"), Services: netip.MustParsePrefix("10.96.0.0/16")}
 	if _, err := exec.LookPath("iptables"); err == nil {
 		s.Proxy = spec.ProxyIPTables
@@ -29,22 +27,7 @@ func TestChosenClusters(t *testing.T) {
 	if err := preflight.Refuse(&topo, s, time.Now()); err != nil {
 		t.Skip(err)
 	}
-	lab, err := host.Up(t.Context(), topo, host.Options{Name: "cluster-chosen", Agent: agent, Backend: "auto", Bound: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() {
-		if err := lab.Down(); err != nil {
-			t.Error(err)
-		}
-		if after := machine(t); strings.Join(after, "\n") != strings.Join(before, "\n") {
-			t.Errorf("the machine has %v, and had %v", after, before)
-		}
-	}()
-	clusters, err := cluster.Up(t.Context(), lab, cluster.Options{Programs: paths, Agent: agent, Spec: s, Now: time.Now()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	_, clusters := takeUp(t, "cluster-chosen", topo, cluster.Options{Programs: paths, Spec: s})
 	addresses := map[string]bool{}
 	for i, workload := range []string{"hello-world", "static-reply"} { // of 13 and 1000 bytes
 		c := clusters[i]

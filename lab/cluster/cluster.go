@@ -87,8 +87,9 @@ func dirOf(lab *host.Lab, cluster string) string {
 	return filepath.Join(lab.Dir(), "clusters", cluster)
 }
 
-// startTimeout bounds how long a cluster may take until its nodes are ready.
-const startTimeout = 2 * time.Minute
+// startTimeout bounds how long a cluster may take until its nodes are ready: ten
+// seconds here, some minutes on a small board. A program that ends is told at once.
+const startTimeout = 5 * time.Minute
 
 // Up makes every cluster of a lab a Kubernetes cluster, in parallel, and returns
 // when all nodes and pods are ready. After an error the lab is to be taken down.
@@ -107,19 +108,24 @@ func startAll(ctx context.Context, lab *host.Lab, o Options) ([]*Cluster, error)
 	if o.Spec, err = o.Complete(&lab.Topology); err != nil {
 		return nil, err
 	}
-	err = errors.Join(image.Write(filepath.Join(lab.Dir(), nodeArchive), nodeImages(o)), image.Write(filepath.Join(lab.Dir(), headArchive), headImages(o)))
-	if err != nil {
-		return nil, err
-	}
 	clusters := make([]*Cluster, len(lab.Topology.Clusters))
 	starting, ctx := errgroup.WithContext(ctx)
+	// Nodes wait for them alone; meanwhile control planes start.
+	packed := make(chan struct{})
+	starting.Go(func() error {
+		err := errors.Join(image.Write(filepath.Join(lab.Dir(), nodeArchive), nodeImages(o)), image.Write(filepath.Join(lab.Dir(), headArchive), headImages(o)))
+		if err == nil {
+			close(packed)
+		}
+		return err
+	})
 	for i, c := range lab.Topology.Clusters {
 		clusters[i] = newCluster(lab, i, o)
 		if err := clusters[i].startRegistry(); err != nil {
 			return nil, err
 		}
 		starting.Go(func() error {
-			if err := clusters[i].start(ctx); err != nil {
+			if err := clusters[i].start(ctx, packed); err != nil {
 				return fmt.Errorf("cluster %s: %w", c.Name, err)
 			}
 			return nil
@@ -142,21 +148,22 @@ func newCluster(lab *host.Lab, i int, o Options) *Cluster {
 	}
 }
 
-// start takes a cluster up: the runtimes of its nodes while its control plane
-// starts, then what calls the API server.
-func (c *Cluster) start(ctx context.Context) error {
+// start takes a cluster up: its nodes' own folders before anything runs in them, then
+// the runtimes of its nodes while its control plane starts, then what calls the API
+// server.
+func (c *Cluster) start(ctx context.Context, packed <-chan struct{}) error {
 	a, err := c.writeCredentials(c.options.Now)
 	if err != nil {
 		return err
 	}
 	for _, m := range c.members {
-		if err := c.writeFiles(a, m); err != nil {
+		if err := errors.Join(c.writeFiles(a, m), c.prepare(m)); err != nil {
 			return err
 		}
 	}
 	starting, both := errgroup.WithContext(ctx)
 	for _, m := range c.members {
-		starting.Go(func() error { return c.startRuntime(both, m) })
+		starting.Go(func() error { return c.startRuntime(both, m, packed) })
 	}
 	starting.Go(func() error { return c.startPlane(both, a) })
 	if err := starting.Wait(); err != nil {
@@ -231,21 +238,31 @@ func (c *Cluster) forward(name string, port uint16) (address string, err error) 
 	return listener.Addr().String(), c.startProgram(head, name, []string{c.options.Agent, "forward", "--to", to}, file)
 }
 
-// startRuntime prepares a node and starts its containerd, with the lab's images.
-func (c *Cluster) startRuntime(ctx context.Context, m member) error {
-	dir := c.dirOf(m)
+// prepare makes a node a place that a kubelet can live in. What runs there already would
+// lose its folders for a moment.
+func (c *Cluster) prepare(m member) error {
 	plan := node.Plan{
-		Dir: dir, Kept: c.kept(), Routes: c.routes(m), Congestion: c.lab.Topology.CongestionControl(),
+		Dir: c.dirOf(m), Kept: c.kept(), Routes: c.routes(m), Congestion: c.lab.Topology.CongestionControl(),
 		Bridged: c.options.Bridged(), Dual: c.lab.Topology.Dual,
 	}
 	if err := c.lab.Within(m.Ref(), func() error { return node.Prepare(plan) }); err != nil {
 		return fmt.Errorf("prepare node %s: %w", m, err)
 	}
+	return nil
+}
+
+// startRuntime starts a node's containerd, with the lab's images once they are packed.
+func (c *Cluster) startRuntime(ctx context.Context, m member, packed <-chan struct{}) error {
 	if err := c.nft(ctx, m, "-f", c.masquerade(m)); err != nil {
 		return err
 	}
-	if err := c.startProgram(m, "containerd", append([]string{c.options.Programs["containerd"]}, containerd(dir)...)); err != nil {
+	if err := c.startProgram(m, "containerd", append([]string{c.options.Programs["containerd"]}, containerd(c.dirOf(m))...)); err != nil {
 		return err
+	}
+	select {
+	case <-packed:
+	case <-ctx.Done():
+		return ctx.Err()
 	}
 	if err := c.importImages(ctx, m, c.images); err != nil || m.Node != c.members[0].Node {
 		return err

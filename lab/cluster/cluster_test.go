@@ -73,36 +73,61 @@ func machine(t *testing.T) (all []string) {
 	return all
 }
 
-// Two clusters of their own labs, side by side: they wait most of their time. Afterwards
-// the machine is as before.
-func TestClusters(t *testing.T) {
-	paths, before := built(t), machine(t)
-	t.Run("both", func(t *testing.T) {
-		t.Run("serves", func(t *testing.T) { t.Parallel(); testServes(t, paths) })
-		t.Run("resources", func(t *testing.T) { t.Parallel(); testResources(t, paths) })
-	})
-	if after := machine(t); !slices.Equal(after, before) {
-		t.Errorf("the machine has %v, and had %v", after, before)
+// takeUp takes a lab and its clusters up until the test ends.
+func takeUp(t *testing.T, name string, topo topology.Topology, o cluster.Options) (*host.Lab, []*cluster.Cluster) {
+	t.Helper()
+	lab, err := host.Up(t.Context(), topo, host.Options{Name: name, Agent: agent, Backend: "auto", Bound: true})
+	if err != nil {
+		t.Fatal(err)
 	}
+	t.Cleanup(func() {
+		if err := lab.Down(); err != nil {
+			t.Error(err)
+		}
+	})
+	o.Agent, o.Now = agent, time.Now()
+	clusters, err := cluster.Up(t.Context(), lab, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return lab, clusters
+}
+
+// oneOfTwo is a cluster of two nodes.
+func oneOfTwo() topology.Topology {
+	return topology.Topology{Clusters: []topology.Cluster{{Name: "c1", Nodes: []string{"head", "worker"}}}}
+}
+
+// leavesNothing wants the machine to be as it is now when the test has ended. What is
+// taken up after it goes before.
+func leavesNothing(t *testing.T) {
+	t.Helper()
+	before := machine(t)
+	t.Cleanup(func() {
+		if after := machine(t); !slices.Equal(after, before) {
+			t.Errorf("the machine has %v, and had %v", after, before)
+		}
+	})
+}
+
+// Clusters of labs of their own, two labs side by side: they wait most of their time.
+// Afterwards the machine is as before.
+func TestClusters(t *testing.T) {
+	paths := built(t)
+	leavesNothing(t)
+	t.Run("serves", func(t *testing.T) { t.Parallel(); testServes(t, paths) })
+	t.Run("others", func(t *testing.T) {
+		t.Parallel()
+		t.Run("chosen", func(t *testing.T) { testChosen(t, paths) })
+		t.Run("dual", func(t *testing.T) { testDual(t, paths) })
+		t.Run("resources", func(t *testing.T) { testResources(t, paths) })
+	})
 }
 
 // testServes has a cluster of two nodes serve a workload at one of them to a client at
 // the other, by its NodePort, and do all that onOne asks of it.
 func testServes(t *testing.T, paths map[string]string) {
-	topo := topology.Topology{Clusters: []topology.Cluster{{Name: "c1", Nodes: []string{"head", "worker"}}}}
-	lab, err := host.Up(t.Context(), topo, host.Options{Name: "cluster-test", Agent: agent, Backend: "auto", Bound: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() {
-		if err := lab.Down(); err != nil {
-			t.Error(err)
-		}
-	}()
-	clusters, err := cluster.Up(t.Context(), lab, cluster.Options{Programs: paths, Agent: agent, Now: time.Now()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	lab, clusters := takeUp(t, "cluster-test", oneOfTwo(), cluster.Options{Programs: paths})
 	const port, nodePort = 8080, 30080
 	w := cluster.Workload{Name: "hello", Nodes: []topology.Ref{"c1/worker"}, Port: port, NodePort: nodePort, Args: []string{"serve", "hello-world", "--listen", "0.0.0.0:8080"}}
 	for range 2 { // also after it was taken away

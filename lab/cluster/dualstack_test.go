@@ -18,31 +18,15 @@ import (
 	"skerry.dev/skerry/lab/topology"
 )
 
-// Clusters of a dual lab serve by IPv6 as by IPv4: to a pod at another node by the
+// testDual has clusters of a dual lab serve by IPv6 as by IPv4: to a pod at another node by the
 // Service's address, and to another cluster's nodes and pods by the NodePort, over a
 // link that delays packets of either alike.
-func TestDualStack(t *testing.T) {
-	paths, before := built(t), machine(t)
+func testDual(t *testing.T, paths map[string]string) {
 	topo := topology.Topology{Dual: true, Clusters: []topology.Cluster{{Name: "c1", Nodes: []string{"head", "worker"}}, {Name: "c2", Nodes: []string{"n"}}}}
 	if err := preflight.Refuse(&topo, spec.Spec{}, time.Now()); err != nil {
 		t.Skip(err)
 	}
-	lab, err := host.Up(t.Context(), topo, host.Options{Name: "cluster-dual", Agent: agent, Backend: "auto", Bound: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() {
-		if err := lab.Down(); err != nil {
-			t.Error(err)
-		}
-		if after := machine(t); strings.Join(after, "\n") != strings.Join(before, "\n") {
-			t.Errorf("the machine has %v, and had %v", after, before)
-		}
-	}()
-	clusters, err := cluster.Up(t.Context(), lab, cluster.Options{Programs: paths, Agent: agent, Now: time.Now()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	lab, clusters := takeUp(t, "cluster-dual", topo, cluster.Options{Programs: paths})
 	web := cluster.Workload{Name: "web", Nodes: []topology.Ref{"c1/worker"}, Port: 8080, NodePort: 30080, Args: []string{"serve", "hello-world", "--listen", "[::]:8080"}}
 	near, far := web, web
 	near.Name, near.NodePort, near.Nodes = "near", 30081, []topology.Ref{"c1/head"}

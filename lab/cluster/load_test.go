@@ -4,34 +4,26 @@ import (
 	"archive/tar"
 	"bytes"
 	"errors"
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/fstest"
 
 	"skerry.dev/skerry/lab/cluster"
 	"skerry.dev/skerry/lab/cluster/image"
 )
 
-// tarOf is an archive of one file.
-func tarOf(t testing.TB, name, text string) []byte {
+// writeTar makes an archive of one file.
+func writeTar(t *testing.T, path, name, text string) {
 	t.Helper()
 	var out bytes.Buffer
 	w := tar.NewWriter(&out)
-	err := w.WriteHeader(&tar.Header{Name: name, Mode: 0o644, Size: int64(len(text))})
+	err := errors.Join(w.AddFS(fstest.MapFS{name: {Data: []byte(text)}}), w.Close())
 	if err == nil {
-		_, err = io.WriteString(w, text)
+		err = os.WriteFile(path, out.Bytes(), 0o644)
 	}
-	if err := errors.Join(err, w.Close()); err != nil {
-		t.Fatal(err)
-	}
-	return out.Bytes()
-}
-
-func writeTar(t *testing.T, path, name, text string) {
-	t.Helper()
-	if err := os.WriteFile(path, tarOf(t, name, text), 0o644); err != nil {
+	if err != nil {
 		t.Fatal(err)
 	}
 }

@@ -49,24 +49,11 @@ const (
 // testResources has a cluster whose nodes and pods are bounded, measured and scaled, and
 // which keeps images.
 func testResources(t *testing.T, paths map[string]string) {
-	topo := topology.Topology{Clusters: []topology.Cluster{{Name: "c1", Nodes: []string{"head", "worker"}}}}
-	lab, err := host.Up(t.Context(), topo, host.Options{Name: "cluster-resources", Agent: agent, Backend: "auto", Bound: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() {
-		if err := lab.Down(); err != nil {
-			t.Error(err)
-		}
-	}()
-	clusters, err := cluster.Up(t.Context(), lab, cluster.Options{
-		Programs: paths, Agent: agent, Now: time.Now(), Spec: spec.Spec{
+	lab, clusters := takeUp(t, "cluster-resources", oneOfTwo(), cluster.Options{
+		Programs: paths, Spec: spec.Spec{
 			Metrics: true, Registry: true, Capacity: map[topology.Ref]spec.Capacity{"c1/worker": {MilliCPU: workerMilli, Memory: workerMemory}},
 		},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 	kubeconfig := cluster.Kubeconfig(lab, "c1")
 	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
 	if err != nil {

@@ -3,12 +3,15 @@ package cluster
 import (
 	"context"
 	"fmt"
+	"net"
 	"slices"
+	"strconv"
 	"time"
 
 	core "k8s.io/api/core/v1"
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"skerry.dev/skerry/lab/cluster/spec"
 	"skerry.dev/skerry/lab/topology"
 )
 
@@ -21,8 +24,9 @@ type Setback struct {
 }
 
 // AwaitWhole returns when the cluster has recovered: every node has reported since then
-// that it is ready, and every pod of the cluster's own and of a workload is, those at
-// nodes that have booted with containers that began afterwards.
+// that it is ready, every pod of the cluster's own and of a workload is, those at nodes
+// that have booted with containers that began afterwards, and the cluster takes up and
+// away what it is given.
 func (c *Cluster) AwaitWhole(ctx context.Context, s Setback, workload string) error {
 	for _, m := range c.members {
 		err := c.await(ctx, "node "+m.String(), func(ctx context.Context) error { return c.reported(ctx, m, s.Since) })
@@ -30,12 +34,62 @@ func (c *Cluster) AwaitWhole(ctx context.Context, s Setback, workload string) er
 			return err
 		}
 	}
-	return c.await(ctx, "a pod", func(ctx context.Context) error {
+	err := c.await(ctx, "a pod", func(ctx context.Context) error {
 		if err := c.podsBack(ctx, meta.NamespaceSystem, "", s); err != nil {
 			return err
 		}
 		return c.podsBack(ctx, namespace, selectorOf(workload), s)
 	})
+	if err != nil {
+		return err
+	}
+	return c.tryOut(ctx)
+}
+
+// tryOut has a workload served, called from every node, and taken away: the proof that
+// controllers, kubelets and proxies follow the API server again. Each of them waits for
+// itself after it was gone, by up to half a minute, and none says that it does.
+func (c *Cluster) tryOut(ctx context.Context) error {
+	const port = 8080
+	w := Workload{Name: "skerry-whole", Port: port, Args: []string{"serve", "hello-world", "--listen", net.JoinHostPort("0.0.0.0", strconv.Itoa(port))}}
+	for _, m := range c.members {
+		w.Nodes = append(w.Nodes, m.Ref())
+	}
+	if err := c.Remove(ctx, w.Name); err != nil { // of a wait that was given up
+		return err
+	}
+	if err := c.Deploy(ctx, w); err != nil {
+		return err
+	}
+	if c.options.Proxy != spec.ProxyNone {
+		if err := c.awaitProxies(ctx, w); err != nil {
+			return err
+		}
+	}
+	return c.Remove(ctx, w.Name)
+}
+
+// awaitProxies waits until each node's kube-proxy leads to a workload.
+func (c *Cluster) awaitProxies(ctx context.Context, w Workload) error {
+	ip, err := c.ServiceIP(ctx, w.Name)
+	if err != nil {
+		return err
+	}
+	for _, m := range c.members {
+		err := c.await(ctx, "kube-proxy of "+m.String(), func(ctx context.Context) error {
+			ctx, cancel := context.WithTimeout(ctx, probeTimeout)
+			defer cancel()
+			conn, err := c.lab.Dial(ctx, m.Ref(), net.JoinHostPort(ip, strconv.Itoa(w.Port)))
+			if err == nil {
+				err = conn.Close()
+			}
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // reported says whether a node is ready, and its kubelet has renewed its lease after a

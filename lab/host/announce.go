@@ -7,6 +7,8 @@ import (
 	"net"
 	"net/netip"
 
+	"github.com/gopacket/gopacket"
+	"github.com/gopacket/gopacket/layers"
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
@@ -18,30 +20,78 @@ import (
 // second later, and hold back until then what it has to send.
 func (l *Lab) announce(n topology.Node) error {
 	return l.Within(n.Ref(), func() error {
-		return errors.Join(announceAt(DataInterface, n.Data.Addr()), announceAt(MgmtInterface, n.Mgmt.Addr()))
+		err := errors.Join(announceAt(DataInterface, n.Data.Addr()), announceAt(MgmtInterface, n.Mgmt.Addr()))
+		if n.Data6.IsValid() {
+			err = errors.Join(err, announceAt(DataInterface, n.Data6.Addr()))
+		}
+		return err
 	})
 }
 
-// announceAt sends the announcement of an IPv4 address by an interface of the calling
+// announceAt sends the announcement of an address by an interface of the calling
 // thread's network namespace.
 func announceAt(name string, address netip.Addr) error {
 	i, err := net.InterfaceByName(name)
 	if err != nil {
 		return fmt.Errorf("announce %s: %w", address, err)
 	}
+	packet, to, err := announcement(i.HardwareAddr, address)
+	if err != nil {
+		return fmt.Errorf("announce %s: %w", address, err)
+	}
+	to.Ifindex = i.Index
 	socket, err := unix.Socket(unix.AF_PACKET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return fmt.Errorf("announce %s: %w", address, err)
 	}
 	defer func() { _ = unix.Close(socket) }()
-	to := unix.SockaddrLinklayer{
-		Protocol: binary.NativeEndian.Uint16(binary.BigEndian.AppendUint16(nil, unix.ETH_P_ARP)), Ifindex: i.Index,
-		Halen: uint8(len(i.HardwareAddr)), Addr: [8]byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff},
-	}
-	if err := unix.Sendto(socket, announcement(i.HardwareAddr, address), 0, &to); err != nil {
+	if err := unix.Sendto(socket, packet, 0, &to); err != nil {
 		return fmt.Errorf("announce %s: %w", address, err)
 	}
 	return nil
+}
+
+// announcement tells everyone on a network the MAC address of an address, unasked: of
+// IPv4 by an ARP announcement (RFC 5227 section 2.3), of IPv6 by a neighbour
+// advertisement (RFC 4861 section 7.2.6).
+func announcement(mac net.HardwareAddr, address netip.Addr) (packet []byte, to unix.SockaddrLinklayer, err error) {
+	kind, everyone, parts := layers.EthernetTypeARP, layers.EthernetBroadcast, arp(mac, address)
+	if address.Is6() {
+		kind, everyone, parts = layers.EthernetTypeIPv6, net.HardwareAddr{0x33, 0x33, 0, 0, 0, 1}, advertisement(mac, address)
+	}
+	to = unix.SockaddrLinklayer{
+		Protocol: binary.NativeEndian.Uint16(binary.BigEndian.AppendUint16(nil, uint16(kind))),
+		Halen:    uint8(len(everyone)),
+	}
+	copy(to.Addr[:], everyone)
+	out := gopacket.NewSerializeBuffer()
+	err = gopacket.SerializeLayers(out, gopacket.SerializeOptions{FixLengths: true, ComputeChecksums: true}, parts...)
+	return out.Bytes(), to, err
+}
+
+// arp is a request whose sender and target are the same address.
+func arp(mac net.HardwareAddr, address netip.Addr) []gopacket.SerializableLayer {
+	return []gopacket.SerializableLayer{&layers.ARP{
+		AddrType: layers.LinkTypeEthernet, Protocol: layers.EthernetTypeIPv4, Operation: layers.ARPRequest,
+		HwAddressSize: uint8(len(mac)), ProtAddressSize: uint8(address.BitLen() / 8),
+		SourceHwAddress: mac, SourceProtAddress: address.AsSlice(),
+		DstHwAddress: make([]byte, len(mac)), DstProtAddress: address.AsSlice(),
+	}}
+}
+
+// advertisement overrides what others remember of the address.
+func advertisement(mac net.HardwareAddr, address netip.Addr) []gopacket.SerializableLayer {
+	const override, hopLimit = 0x20, 255
+	ip := &layers.IPv6{
+		Version: 6, NextHeader: layers.IPProtocolICMPv6, HopLimit: hopLimit,
+		SrcIP: address.AsSlice(), DstIP: netip.IPv6LinkLocalAllNodes().AsSlice(),
+	}
+	header := &layers.ICMPv6{TypeCode: layers.CreateICMPv6TypeCode(layers.ICMPv6TypeNeighborAdvertisement, 0)}
+	_ = header.SetNetworkLayerForChecksum(ip) // which is of IPv6
+	return []gopacket.SerializableLayer{ip, header, &layers.ICMPv6NeighborAdvertisement{
+		Flags: override, TargetAddress: address.AsSlice(),
+		Options: layers.ICMPv6Options{{Type: layers.ICMPv6OptTargetAddress, Data: mac}},
+	}}
 }
 
 // forgetNeighbours has a node know nobody on its networks, as a machine that boots. Its
@@ -68,16 +118,4 @@ func forgetNeighbours(node *netlink.Handle) error {
 		}
 	}
 	return nil
-}
-
-// announcement is an ARP announcement: a request whose sender and target are the same
-// address (RFC 5227 §2.3, with the fields of RFC 826).
-func announcement(mac net.HardwareAddr, address netip.Addr) []byte {
-	const ethernet, request = 1, 1
-	packet := binary.BigEndian.AppendUint16(nil, ethernet)
-	packet = binary.BigEndian.AppendUint16(packet, unix.ETH_P_IP)
-	packet = append(packet, byte(len(mac)), byte(address.BitLen()/8))
-	packet = binary.BigEndian.AppendUint16(packet, request)
-	packet = append(append(packet, mac...), address.AsSlice()...)
-	return append(append(packet, make([]byte, len(mac))...), address.AsSlice()...)
 }

@@ -30,36 +30,45 @@ type datagrams struct {
 // datagramBytes is the payload of each.
 const datagramBytes = 1000
 
-// openDatagrams opens sockets in two nodes. Without checksums the receiver is
-// given what it would otherwise drop.
+// openDatagrams opens sockets in two nodes, at their addresses of IPv4. Without
+// checksums the receiver is given what it would otherwise drop.
 func openDatagrams(t *testing.T, lab *host.Lab, from, to topology.Ref, checksums bool) datagrams {
 	t.Helper()
-	open := func(ref topology.Ref) *net.UDPConn {
+	address := func(ref topology.Ref) string {
 		node, err := lab.Topology.Node(ref)
 		if err != nil {
 			t.Fatal(err)
 		}
-		var conn net.PacketConn
-		c := net.ListenConfig{Control: func(_, _ string, raw syscall.RawConn) (err error) {
-			if checksums {
-				return nil
-			}
-			e := raw.Control(func(fd uintptr) { err = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_NO_CHECK, 1) })
-			return errors.Join(err, e)
-		}}
-		err = lab.Within(ref, func() (err error) {
-			conn, err = c.ListenPacket(context.Background(), "udp4", net.JoinHostPort(node.Data.Addr().String(), "0"))
-			return err
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = conn.Close() })
-		return conn.(*net.UDPConn)
+		return node.Data.Addr().String()
 	}
-	d := datagrams{from: open(from), to: open(to)}
-	d.target = d.to.LocalAddr().(*net.UDPAddr).AddrPort()
-	return d
+	return between(openSocket(t, lab, from, address(from), checksums), openSocket(t, lab, to, address(to), checksums))
+}
+
+// between two sockets.
+func between(from, to *net.UDPConn) datagrams {
+	return datagrams{from: from, to: to, target: to.LocalAddr().(*net.UDPAddr).AddrPort()}
+}
+
+// openSocket opens one in a node until the test ends.
+func openSocket(t *testing.T, lab *host.Lab, node topology.Ref, address string, checksums bool) *net.UDPConn {
+	t.Helper()
+	c := net.ListenConfig{Control: func(_, _ string, raw syscall.RawConn) (err error) {
+		if checksums {
+			return nil
+		}
+		e := raw.Control(func(fd uintptr) { err = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_NO_CHECK, 1) })
+		return errors.Join(err, e)
+	}}
+	var conn net.PacketConn
+	err := lab.Within(node, func() (err error) {
+		conn, err = c.ListenPacket(context.Background(), "udp", net.JoinHostPort(address, "0"))
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	return conn.(*net.UDPConn)
 }
 
 func datagram(number int) []byte {

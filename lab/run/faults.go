@@ -18,8 +18,9 @@ import (
 const (
 	// evictTimeout bounds how long an API server may take to have pods go.
 	evictTimeout = 10 * time.Second
-	// wholeTimeout bounds how long a cluster may take to recover from faults.
-	wholeTimeout = time.Minute
+	// wholeTimeout bounds how long a cluster may take to recover from faults: a program
+	// that has lost its API server asks for it again after half a minute at the latest.
+	wholeTimeout = 2 * time.Minute
 )
 
 // errNoPod says that there is nothing to evict.

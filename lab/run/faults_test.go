@@ -226,11 +226,11 @@ func onKubernetesFaulty(t *testing.T, o *Options) {
 		}},
 		Timeline: []experiment.Event{
 			{At: second, Fault: experiment.Fault{Reboot: "c1/worker"}},
-			{At: 14 * second, Fault: experiment.Fault{Evict: "c1/default/service"}},
+			{At: 9 * second, Fault: experiment.Fault{Evict: "c1/default/service"}},
 		},
 	}}
 	o.Experiment.Load = experiment.Load{
-		Rate: []quantity.Frequency{50}, Duration: 22 * second, Threads: []int{64}, Timeout: second, Connection: []string{experiment.ConnectionNew},
+		Rate: []quantity.Frequency{50}, Duration: 15 * second, Threads: []int{64}, Timeout: second, Connection: []string{experiment.ConnectionNew},
 	}
 	o.LabName += "-kubefaults"
 }
@@ -262,7 +262,7 @@ func TestFaultsOnKubernetes(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, s := range []span{{0, time.Second / 20}, {12 * time.Second, 13 * time.Second}, {21 * time.Second, 22 * time.Second}} {
+		for _, s := range []span{{0, time.Second / 20}, {8 * time.Second, 9 * time.Second}, {14 * time.Second, 15 * time.Second}} {
 			checkSpan(t, turn, requests, s, true)
 		}
 	}

@@ -5,10 +5,10 @@ import (
 	"bytes"
 	"compress/gzip"
 	"errors"
-	"io"
 	"slices"
 	"strings"
 	"testing"
+	"testing/fstest"
 
 	"skerry.dev/skerry/lab/cluster/image"
 )
@@ -18,11 +18,7 @@ func tarOf(t testing.TB, name, text string) []byte {
 	t.Helper()
 	var out bytes.Buffer
 	w := tar.NewWriter(&out)
-	err := w.WriteHeader(&tar.Header{Name: name, Mode: 0o644, Size: int64(len(text))})
-	if err == nil {
-		_, err = io.WriteString(w, text)
-	}
-	if err := errors.Join(err, w.Close()); err != nil {
+	if err := errors.Join(w.AddFS(fstest.MapFS{name: {Data: []byte(text)}}), w.Close()); err != nil {
 		t.Fatal(err)
 	}
 	return out.Bytes()
