@@ -1,10 +1,10 @@
 // Package guest boots Debian's cloud kernel in QEMU with one program as its only
 // process, on a host whose own kernel lacks what the program needs. Time in the
 // guest counts instructions, so that a busy host does not show, and nothing in it
-// is left to chance: the same program does the same each time (but in a Fast one). It
-// says nothing about how fast anything is. The guest has no disk and no network card;
-// what its program prints comes out here. Start at Machine.Run on the host; the program
-// begins with Prepare and ends with End where it is Inside.
+// is left to chance: the same program does the same each time. It says nothing about
+// how fast anything is. The guest has no disk and no network card; what its program
+// prints comes out here. Start at Machine.Run on the host; the program begins with
+// Prepare and ends with End where it is Inside.
 package guest
 
 import (
@@ -16,7 +16,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 )
 
@@ -36,10 +35,10 @@ type Machine struct {
 	Files map[string]string
 	// Modules that it loads beside those of links.
 	Modules []string
-	// Fast is a guest with 4 GiB of memory and two cores of this host, for a program
-	// that would take hours otherwise: its time is this host's, and it is nothing that
-	// repeats. This needs KVM.
-	Fast bool
+	// Large is a guest of 4 GiB of memory, for a program that does much: its one core
+	// does twice as much in its own time as others' do. It takes some minutes of this
+	// host's for each of its own.
+	Large bool
 }
 
 // MissingError says what this host lacks to run a guest.
@@ -122,50 +121,17 @@ func (m Machine) Run(ctx context.Context, out io.Writer) (err error) {
 	return fmt.Errorf("%w: its program ended by %s", ErrFailed, said.code)
 }
 
-// hardware that QEMU makes.
+// hardware that QEMU makes: a core whose clock counts instructions, so that a guest
+// repeats what it did, and is never late by its own clock, however slow this host is.
 func (m Machine) hardware() []string {
-	if m.Fast {
-		return []string{"-accel", "kvm", "-cpu", "host", "-smp", "2", "-m", "4096"}
+	shift, memory := "1", "1024" // an instruction takes 2 ns
+	if m.Large {
+		shift, memory = "0", "4096"
 	}
 	return []string{
-		"-accel", "tcg,thread=single", "-icount", "shift=1,sleep=off", "-smp", "1", "-m", "1024",
+		"-accel", "tcg,thread=single", "-icount", "shift=" + shift + ",sleep=off", "-smp", "1", "-m", memory,
 		"-seed", "1", "-rtc", "base=2026-01-01,clock=vm",
 	}
-}
-
-// NeedsKVM says what this host lacks to run a fast guest, as a *MissingError.
-func NeedsKVM() error {
-	f, err := os.OpenFile("/dev/kvm", os.O_RDWR, 0)
-	if err != nil {
-		return &MissingError{"no KVM: " + err.Error(), kvmHint}
-	}
-	if err := f.Close(); err != nil {
-		return err
-	}
-	cpus, err := os.ReadFile("/proc/cpuinfo")
-	if err != nil {
-		return err
-	}
-	if !virtualises(string(cpus)) {
-		return &MissingError{"no KVM: there is a /dev/kvm, and the processor has neither vmx nor svm", kvmHint}
-	}
-	return nil
-}
-
-const kvmHint = "this needs a processor, or a hypervisor, that lets virtual machines be made, and root"
-
-// virtualises says whether an x86 processor runs guests, as /proc/cpuinfo tells it. A
-// host that is a guest itself may have the device without: then guests hang as they boot.
-func virtualises(cpuinfo string) bool {
-	for line := range strings.Lines(cpuinfo) {
-		key, flags, _ := strings.Cut(line, ":")
-		if strings.TrimSpace(key) != "flags" {
-			continue
-		}
-		all := strings.Fields(flags)
-		return slices.Contains(all, "vmx") || slices.Contains(all, "svm")
-	}
-	return false
 }
 
 // ErrFailed says that the guest did not end well; what it said tells why.

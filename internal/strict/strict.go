@@ -99,6 +99,12 @@ func (d *Document) At(path string) (line, column int) {
 	}
 }
 
+// Has says whether the file has a value at a path, be it the zero one.
+func (d *Document) Has(path string) bool {
+	_, has := d.places[path]
+	return has
+}
+
 // Errorf makes an error about the value at a path; the hint says what to do and
 // may be empty.
 func (d *Document) Errorf(path, hint, format string, args ...any) *Error {

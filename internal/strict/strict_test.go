@@ -111,6 +111,9 @@ func TestDecode(t *testing.T) {
 			t.Errorf("%s stands at %d:%d, want %s", path, line, column, want)
 		}
 	}
+	if !doc.Has("crew[0].age") || doc.Has("crew[1].age") {
+		t.Error("the second of the crew has an age, or the first has none")
+	}
 	if got, want := doc.Errorf("crew[0].age", "retire", "%d is old", 59).Error(), "fleet.yaml:12:10: 59 is old\nhint: retire"; got != want {
 		t.Errorf("got error %q, want %q", got, want)
 	}

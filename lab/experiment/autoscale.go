@@ -62,7 +62,7 @@ func (c *checker) autoscale(a *Autoscale) {
 		return
 	}
 	const path = "kubernetes.autoscale"
-	if a.Min < 0 || a.Min > podsMax {
+	if a.Min < 0 || a.Min > podsMax || a.Min == 0 && c.e.document.Has(path+".min") {
 		c.add(path+".min", fmt.Sprintf("write 1 to %d", podsMax), "%d pods are not possible", a.Min)
 	}
 	switch {
@@ -74,7 +74,7 @@ func (c *checker) autoscale(a *Autoscale) {
 	if a.CPU < 1 || a.CPU > utilisationTo {
 		c.add(path+".cpu", fmt.Sprintf("write 1 to %d, in per cent of request, for example 50", utilisationTo), "a use of %d%% cannot be aimed at", a.CPU)
 	}
-	if a.Request != 0 && (a.MilliCPU() < 1 || a.Request > requestMost) {
+	if a.Request == 0 && c.e.document.Has(path+".request") || a.MilliCPU() < 1 || a.Request > requestMost {
 		c.add(path+".request", fmt.Sprintf("write 0.001 to %d", requestMost), "a pod cannot request %g cores", a.Request)
 	}
 	for i, name := range a.Systems {

@@ -23,7 +23,7 @@ var clusterFlag = flag.Bool("cluster", false, "run a Kubernetes cluster in a gue
 
 const (
 	// clusterTimeout bounds that guest's whole life.
-	clusterTimeout = 10 * time.Minute
+	clusterTimeout = 40 * time.Minute
 	bundleFile     = "/bundle"
 	experimentFile = "/cluster.yaml"
 )
@@ -50,14 +50,14 @@ func TestCluster(t *testing.T) {
 		t.Skip("takes minutes: -cluster asks for it")
 	}
 	missing := new(guest.MissingError)
-	if err := errors.Join(guest.Needs(), guest.NeedsKVM()); errors.As(err, &missing) {
+	if err := guest.Needs(); errors.As(err, &missing) {
 		t.Skip(missing)
 	}
 	dir := t.TempDir()
-	files := map[string]string{bundleFile: filepath.Join(dir, "bundle"), experimentFile: "testdata/cluster.yaml"}
+	files := map[string]string{bundleFile: filepath.Join(dir, "bundle"), experimentFile: "testdata/cluster.yaml", "/etc/passwd": "/etc/passwd"}
 	machine := guest.Machine{
 		Init: filepath.Join(dir, "init"), Args: []string{"-test.v", "-test.run=^TestCluster$"},
-		Programs: clusterPrograms, Files: files, Modules: clusterModules, Fast: true,
+		Programs: clusterPrograms, Files: files, Modules: clusterModules, Large: true,
 	}
 	must(t, guest.Build(t.Context(), machine.Init, ".", "test", "-c"))
 	for _, name := range []string{"skerry", "skerry-agent"} {
@@ -87,6 +87,7 @@ func testCluster(t *testing.T) {
 	}
 	t.Setenv("XDG_CACHE_HOME", "/tmp/cache")
 	t.Setenv("HOME", "/tmp")
+	t.Cleanup(func() { tellLogs(t) })
 	tell(t, "skerry", "kube", "bundle", "import", bundleFile)
 	must(t, os.Remove(bundleFile))
 	tell(t, "skerry", "up", experimentFile, "--name", "guest")
@@ -103,13 +104,27 @@ func testCluster(t *testing.T) {
 	}
 	kubectl("create", "deployment", "hello", "--image=skerry.local/agent:lab", "--port=8080", "--", "/skerry-agent", "serve", "hello-world", "--listen", "0.0.0.0:8080")
 	kubectl("expose", "deployment", "hello", "--port=8080")
-	kubectl("rollout", "status", "deployment/hello", "--timeout=60s")
+	kubectl("rollout", "status", "deployment/hello", "--timeout=120s")
 	if said := kubectl("get", "--raw", "/api/v1/namespaces/default/services/hello:8080/proxy/"); said == "" {
 		t.Error("the service says nothing")
 	}
 	tell(t, "skerry", "down", "guest")
 	if _, err := os.Stat("/sys/fs/cgroup/skerry/guest"); err == nil {
 		t.Error("its control groups are left")
+	}
+}
+
+// tellLogs tells of a test that has failed what the programs of its clusters said last.
+func tellLogs(t *testing.T) {
+	logs, err := filepath.Glob("/tmp/skerry-guest-logs-*/*/*/*.log")
+	if err != nil || !t.Failed() {
+		return
+	}
+	for _, path := range logs {
+		const last = 1500
+		if text, err := os.ReadFile(path); err == nil {
+			t.Logf("%s\n%s", path, text[max(0, len(text)-last):])
+		}
 	}
 }
 

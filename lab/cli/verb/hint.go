@@ -47,7 +47,7 @@ func Hint(err error) string {
 	case errors.Is(err, cgroup.ErrMissing):
 		return "mount the control groups (cgroup2 on /sys/fs/cgroup); 'skerry doctor' shows what this host lacks"
 	case errors.Is(err, unix.ENOSPC):
-		return "free some space, or choose another place by --out"
+		return "free some space, or write to another place"
 	case errors.Is(err, whole.ErrKind):
 		return "name a file: it would take the place of what is there"
 	case errors.Is(err, ErrNoAgent):
