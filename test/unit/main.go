@@ -1,0 +1,251 @@
+// Command unit runs the tests of every package, one package at a time, and tries those
+// again that failed while the hypervisor took the cores away: of tests that hold
+// measured times to bounds, such a failure says nothing. It prints what go test prints,
+// and each package that it tries again with the reason. It exits 1 when a package fails
+// on a machine that was its own, or in every try. Start at run.
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+)
+
+const (
+	triesMax = 3
+	// noisy is the share of the cores' time that a hypervisor takes from a package's
+	// run for a failure to say nothing.
+	noisy = 0.02
+	// quiet is what it may take in a probe before the next try, which waits for so long.
+	quiet   = 0.01
+	probe   = 5 * time.Second
+	waitMax = 3 * time.Minute
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := run(ctx, os.Stdout, os.Args[1:])
+	stop()
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "unit: error: %v\n", err)
+		os.Exit(1)
+	}
+}
+
+// run tests the packages that are named as go test takes them, all by default; flags of
+// go test may stand before them.
+func run(ctx context.Context, out io.Writer, args []string) error {
+	first := 0
+	for first < len(args) && strings.HasPrefix(args[first], "-") {
+		first++
+	}
+	flags, packages := append([]string{"test", "-json", "-count=1", "-timeout=20m", "-p=1"}, args[:first]...), args[first:]
+	if len(packages) == 0 {
+		packages = []string{"./..."}
+	}
+	var failed []string
+	for try := 1; ; try++ {
+		results, err := test(ctx, out, slices.Concat(flags, packages))
+		if err != nil {
+			return err
+		}
+		again, broken := judge(results, try)
+		failed = append(failed, broken...)
+		if len(again) == 0 {
+			break
+		}
+		for _, r := range again {
+			fmt.Fprintf(out, "unit: %s failed while the hypervisor had %.0f%% of the cores: try %d of %d follows\n", r.name, 100*r.stolen, try+1, triesMax)
+		}
+		packages = nil
+		for _, r := range again {
+			packages = append(packages, r.name)
+		}
+		if err := await(ctx); err != nil {
+			return err
+		}
+	}
+	if len(failed) > 0 {
+		return fmt.Errorf("failed: %s", strings.Join(failed, ", "))
+	}
+	return nil
+}
+
+// result is what became of a package's tests.
+type result struct {
+	name   string
+	passed bool
+	// stolen is the hypervisor's share of the cores' time while it ran, of 1.
+	stolen float64
+}
+
+// judge says which packages are to be tried again, and which have failed for good.
+func judge(results []result, try int) (again []result, failed []string) {
+	for _, r := range results {
+		switch {
+		case r.passed:
+		case r.stolen >= noisy && try < triesMax:
+			again = append(again, r)
+		default:
+			failed = append(failed, r.name)
+		}
+	}
+	return again, failed
+}
+
+// event is a line of go test -json.
+type event struct {
+	Action, Package, ImportPath, Test, Output string
+}
+
+// test runs the go command with such arguments.
+func test(ctx context.Context, out io.Writer, args []string) ([]result, error) {
+	cmd := exec.CommandContext(ctx, "go", args...)
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
+	cmd.Stderr = os.Stderr
+	events, err := cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	r := &reader{out: out, said: map[string]*strings.Builder{}, began: map[string]cores{}}
+	if err := r.read(events, now); err != nil {
+		return nil, err
+	}
+	if err := cmd.Wait(); err != nil && len(r.results) == 0 {
+		return nil, fmt.Errorf("go test: %w", err)
+	}
+	return r.results, ctx.Err()
+}
+
+// reader follows the events of a run.
+type reader struct {
+	out     io.Writer
+	said    map[string]*strings.Builder // by test, of those that have not ended
+	began   map[string]cores
+	results []result
+}
+
+func (r *reader) read(events io.Reader, now func() (cores, error)) error {
+	lines := bufio.NewReader(events)
+	for {
+		line, err := lines.ReadBytes('\n')
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		var e event
+		if json.Unmarshal(line, &e) != nil {
+			_, _ = r.out.Write(line) // of the build, which speaks no JSON at times
+			continue
+		}
+		if err := r.take(e, now); err != nil {
+			return err
+		}
+	}
+}
+
+// take prints what a person wants to see: what failed, and how packages ended.
+func (r *reader) take(e event, now func() (cores, error)) error {
+	key := e.Package + " " + e.Test
+	switch e.Action {
+	case "start":
+		at, err := now()
+		r.began[e.Package] = at
+		return err
+	case "build-output":
+		fmt.Fprint(r.out, e.Output)
+	case "output":
+		if e.Test == "" && e.Output == "PASS\n" { // the line of the package follows
+			return nil
+		}
+		if r.said[key] == nil {
+			r.said[key] = &strings.Builder{}
+		}
+		r.said[key].WriteString(e.Output)
+	case "pass", "skip", "fail":
+		if said := r.said[key]; said != nil && (e.Test == "" || e.Action == "fail") {
+			fmt.Fprint(r.out, said)
+		}
+		delete(r.said, key)
+		if e.Test != "" {
+			return nil
+		}
+		at, err := now()
+		if err != nil {
+			return err
+		}
+		r.results = append(r.results, result{e.Package, e.Action != "fail", at.since(r.began[e.Package])})
+	}
+	return nil
+}
+
+// cores is how much time all cores had, and how much of it went to others, in ticks.
+type cores struct{ all, stolen float64 }
+
+func (c cores) since(before cores) float64 {
+	if c.all <= before.all {
+		return 0
+	}
+	return (c.stolen - before.stolen) / (c.all - before.all)
+}
+
+// now reads the kernel's account: proc(5), /proc/stat, the line cpu.
+func now() (c cores, err error) {
+	text, err := os.ReadFile("/proc/stat")
+	if err != nil {
+		return c, err
+	}
+	const stolen, guest = 8, 9 // what guests had is part of the columns before
+	var columns [guest]float64
+	var name string
+	into := []any{&name}
+	for i := 1; i < guest; i++ {
+		into = append(into, &columns[i])
+	}
+	if _, err := fmt.Sscan(string(text), into...); err != nil {
+		return c, fmt.Errorf("/proc/stat: %w", err)
+	}
+	for _, ticks := range columns {
+		c.all += ticks
+	}
+	c.stolen = columns[stolen]
+	return c, nil
+}
+
+// await waits until the machine is its own again, as far as that shows without load.
+func await(ctx context.Context) error {
+	for end := time.Now().Add(waitMax); time.Now().Before(end); {
+		before, err := now()
+		if err != nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(probe):
+		}
+		after, err := now()
+		if err != nil {
+			return err
+		}
+		if after.since(before) < quiet {
+			return nil
+		}
+	}
+	return nil
+}
