@@ -1,4 +1,5 @@
-// Command skerry is the operator's program: an edge-networking lab.
+// Command skerry is the operator's program: an edge-networking lab, and a data plane for
+// Kubernetes.
 package main
 
 import (
@@ -6,7 +7,9 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
 
+	fabric "skerry.dev/skerry/fabric/cli"
 	"skerry.dev/skerry/lab/cli"
 	"skerry.dev/skerry/lab/cli/verb"
 )
@@ -23,5 +26,5 @@ func main() {
 	defer stop()
 	os.Exit(cli.Execute(ctx, verb.Env{
 		Version: version, Args: os.Args[1:], Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
-	}))
+	}, fabric.Command(time.Now)))
 }

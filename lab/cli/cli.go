@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"skerry.dev/skerry/internal/console"
 	"skerry.dev/skerry/lab/cli/byhand"
 	"skerry.dev/skerry/lab/cli/programs"
 	"skerry.dev/skerry/lab/cli/runs"
@@ -23,9 +24,10 @@ const (
 	exitUsage  = 2
 )
 
-// Execute runs one command line and returns the exit status.
-func Execute(ctx context.Context, env verb.Env) int {
-	root := Root(env)
+// Execute runs one command line and returns the exit status. Parts are the commands of
+// the other parts of Skerry, which the lab does not know.
+func Execute(ctx context.Context, env verb.Env, parts ...*cobra.Command) int {
+	root := Root(env, parts...)
 	root.SetArgs(env.Args)
 	root.SetIn(env.Stdin)
 	root.SetOut(env.Stdout)
@@ -34,18 +36,18 @@ func Execute(ctx context.Context, env verb.Env) int {
 	if err == nil {
 		return exitOK
 	}
-	if status, ok := errors.AsType[verb.StatusError](err); ok {
+	if status, ok := errors.AsType[console.StatusError](err); ok {
 		return status.Status
 	}
 	verb.Explain(env.Stderr, err)
-	if _, usage := errors.AsType[verb.UsageError](err); usage {
+	if _, usage := errors.AsType[console.UsageError](err); usage {
 		return exitUsage
 	}
 	return exitFailed
 }
 
 // Root is the command that holds every verb.
-func Root(env verb.Env) *cobra.Command {
+func Root(env verb.Env, parts ...*cobra.Command) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "skerry",
 		Short: "An edge-networking lab: how does a service answer across these sites, over these links?",
@@ -58,11 +60,11 @@ Begin with:  skerry run experiments/quickstart.yaml`,
 		SilenceUsage:      true,
 		SilenceErrors:     true,
 		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: true},
-		Args:              verb.KnownVerb,
+		Args:              console.KnownVerb,
 		RunE:              func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return verb.Usage(err, verb.SeeHelp(cmd)) })
-	for _, group := range []*cobra.Group{{ID: "experiment", Title: "Experiments:"}, {ID: "lab", Title: "Labs by hand:"}} {
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return console.Usage(err, console.SeeHelp(cmd)) })
+	for _, group := range []*cobra.Group{{ID: "experiment", Title: "Experiments:"}, {ID: "lab", Title: "Labs by hand:"}, {ID: "part", Title: "Data plane:"}} {
 		root.AddGroup(group)
 	}
 	add := func(group string, verbs ...*cobra.Command) {
@@ -73,6 +75,7 @@ Begin with:  skerry run experiments/quickstart.yaml`,
 	}
 	add("experiment", append(runs.Commands(env, time.Now), doctor(time.Now))...)
 	add("lab", append(byhand.Commands(env, time.Now), programs.Command(env, time.Now))...)
+	add("part", parts...)
 	root.AddCommand(gen())
 	return root
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"skerry.dev/skerry/internal/console"
 	"skerry.dev/skerry/internal/gobuild"
 	"skerry.dev/skerry/kube"
 	"skerry.dev/skerry/lab/adapter/program"
@@ -40,7 +41,7 @@ verbs need. It starts no lab. A line begins with
   without  it is not, and labs run without it; of a program it says what does not
   LACKS    it is not, and no lab runs without it: the exit status is 1`,
 		Example: "  skerry doctor\n  skerry doctor --clean",
-		Args:    verb.Exactly(0),
+		Args:    console.Exactly(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if clean {
 				return cleanNow(cmd)
@@ -130,7 +131,7 @@ func probePrograms() []host.Finding {
 
 func printFindings(cmd *cobra.Command, findings []host.Finding, asJSON bool) error {
 	if asJSON {
-		return verb.PrintJSON(cmd, findings)
+		return console.PrintJSON(cmd, findings)
 	}
 	w := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
 	for _, f := range findings {
@@ -180,6 +181,9 @@ func optionals(tree fs.FS) ([]optional, error) {
 			return nil, err
 		}
 		for _, need := range p.Needs {
+			if need.Own { // built with this program
+				continue
+			}
 			if need.Module {
 				need.Program, need.Package = "go", ""
 			}

@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/cobra/doc"
 
-	"skerry.dev/skerry/lab/cli/verb"
+	"skerry.dev/skerry/internal/console"
 	"skerry.dev/skerry/lab/experiment"
 )
 
@@ -17,7 +17,7 @@ import (
 func gen() *cobra.Command {
 	return &cobra.Command{
 		Use: "gen DOCS", Short: "Write the schema and the man pages below a folder", Hidden: true,
-		Args: verb.Exactly(1),
+		Args: console.Exactly(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			schema, err := experiment.Schema(".")
 			if err != nil {

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"skerry.dev/skerry/internal/console"
 	"skerry.dev/skerry/lab/cli/verb"
 	"skerry.dev/skerry/lab/cluster"
 	"skerry.dev/skerry/lab/host"
@@ -24,7 +25,7 @@ func demo() *host.Lab {
 // wrong checks that an error is of usage, with these words and this hint.
 func wrong(t *testing.T, err error, want, hint string) {
 	t.Helper()
-	if _, usage := errors.AsType[verb.UsageError](err); !usage || !strings.Contains(fmt.Sprint(err), want) || !strings.Contains(verb.Hint(err), hint) {
+	if _, usage := errors.AsType[console.UsageError](err); !usage || !strings.Contains(fmt.Sprint(err), want) || !strings.Contains(verb.Hint(err), hint) {
 		t.Errorf("got %v, hint %q; want %q, %q", err, verb.Hint(err), want, hint)
 	}
 }

@@ -11,9 +11,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"skerry.dev/skerry/internal/console"
 	"skerry.dev/skerry/internal/quantity"
 	"skerry.dev/skerry/lab/capture"
-	"skerry.dev/skerry/lab/cli/verb"
 	"skerry.dev/skerry/lab/host"
 	"skerry.dev/skerry/lab/topology"
 )
@@ -46,7 +46,7 @@ as dropped.`,
 		Example: `  skerry capture quickstart c1 c2 --out c1-c2.pcapng --for 10s
   skerry capture quickstart c1 c2 --out http.pcapng --filter 'tcp port 8080'
   skerry capture quickstart c1/worker --out - --keep 128B | wireshark -k -i -`,
-		Args: verb.Within(2, 3),
+		Args: console.Within(2, 3),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := c.checkCaptureOut(out); err != nil {
 				return err
@@ -76,14 +76,14 @@ as dropped.`,
 	cmd.Flags().StringVar(&filter, "filter", "", "packets to capture, as tcpdump's expression (default: all)")
 	cmd.Flags().Var(&keep, "keep", "bytes of each packet to keep, such as 128B (default: all)")
 	cmd.Flags().Var(&last, "for", "end after this time, such as 10s (default: at Ctrl-C)")
-	verb.WithoutDefault(cmd, "keep", "for")
+	console.WithoutDefault(cmd, "keep", "for")
 	return cmd
 }
 
 // wrongFilter has an expression that makes no filter be a wrong command line.
 func wrongFilter(err error) error {
 	if wrong, ok := errors.AsType[*capture.FilterError](err); ok {
-		return verb.Usage(wrong, "write it as for tcpdump, such as 'tcp port 8080'; 'man pcap-filter' has all words")
+		return console.Usage(wrong, "write it as for tcpdump, such as 'tcp port 8080'; 'man pcap-filter' has all words")
 	}
 	return err
 }
@@ -91,11 +91,11 @@ func wrongFilter(err error) error {
 func (c *commands) checkCaptureOut(out string) error {
 	switch {
 	case out == "":
-		return verb.Usage(errors.New("capture needs a place to write to"), "add --out FILE, or --out - for a program that reads from a pipe")
+		return console.Usage(errors.New("capture needs a place to write to"), "add --out FILE, or --out - for a program that reads from a pipe")
 	case out != "-":
-		return verb.CheckPlace(out)
-	case verb.IsTerminal(c.env.Stdout):
-		return verb.Usage(errors.New("a capture is not for a terminal"), "add --out FILE, or pipe it into a program such as 'wireshark -k -i -'")
+		return console.CheckPlace(out)
+	case console.IsTerminal(c.env.Stdout):
+		return console.Usage(errors.New("a capture is not for a terminal"), "add --out FILE, or pipe it into a program such as 'wireshark -k -i -'")
 	}
 	return nil
 }

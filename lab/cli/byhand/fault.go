@@ -11,8 +11,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"skerry.dev/skerry/internal/console"
 	"skerry.dev/skerry/internal/quantity"
-	"skerry.dev/skerry/lab/cli/verb"
 	"skerry.dev/skerry/lab/cluster"
 	"skerry.dev/skerry/lab/host"
 	"skerry.dev/skerry/lab/impair"
@@ -31,7 +31,7 @@ Skerry does not step it.`,
 		Example: `  skerry fault cut quickstart c1 c2 --for 10s
   skerry fault kill quickstart c1/worker
   skerry fault undo quickstart`,
-		Args: verb.KnownVerb, RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		Args: console.KnownVerb, RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(c.faultCut(), c.faultDegrade(), c.faultFreeze(), c.faultKill(), c.faultList(), c.faultUndo())
 	cmd.AddCommand(c.faultReboot(), c.faultStopPlane(), c.faultEvict())
@@ -41,10 +41,10 @@ Skerry does not step it.`,
 // forFlag is how long a fault lasts: 0 where it is not given.
 func forFlag(cmd *cobra.Command, last *quantity.Duration) {
 	cmd.Flags().Var(last, "for", "undo it after this time, such as 10s, or at Ctrl-C")
-	verb.WithoutDefault(cmd, "for")
+	console.WithoutDefault(cmd, "for")
 	cmd.PreRunE = func(cmd *cobra.Command, _ []string) error {
 		if cmd.Flags().Changed("for") && *last == 0 {
-			return verb.Usage(errors.New("a fault cannot be for no time"), "write for example --for 10s, or leave --for out: then it lasts until it is undone")
+			return console.Usage(errors.New("a fault cannot be for no time"), "write for example --for 10s, or leave --for out: then it lasts until it is undone")
 		}
 		return nil
 	}
@@ -61,7 +61,7 @@ directions or one. Packets under way still arrive where the back end is userspac
 The network of the lab's own control (mgmt) is not cut.`,
 		Example: `  skerry fault cut quickstart c1 c2 --for 10s
   skerry fault cut quickstart c1/worker c2/worker --one-way`,
-		Args: verb.Exactly(3),
+		Args: console.Exactly(3),
 		RunE: inLab(func(cmd *cobra.Command, lab *host.Lab, args []string) error {
 			directions, err := between(lab, args[0], args[1], oneWay)
 			if err != nil {
@@ -85,13 +85,13 @@ func (c *commands) faultDegrade() *cobra.Command {
 and all: nothing of that is added. The flags are those of 'skerry link set'.`,
 		Example: `  skerry fault degrade quickstart c1 c2 --delay 200ms --loss 5% --for 30s
   skerry fault degrade quickstart c1 c2 --rate 1mbit --one-way`,
-		Args: verb.Exactly(3),
+		Args: console.Exactly(3),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := f.check(); err != nil {
 				return err
 			}
 			if impair.Chain(f.does, f.then).IsZero() {
-				return verb.Usage(errors.New("degrade needs something for the link to do"), "add for example --delay 200ms or --loss 5%; 'skerry fault cut' cuts it")
+				return console.Usage(errors.New("degrade needs something for the link to do"), "add for example --delay 200ms or --loss 5%; 'skerry fault cut' cuts it")
 			}
 			lab, err := host.Open(args[0])
 			if err != nil {
@@ -124,7 +124,7 @@ A node of a Kubernetes cluster is frozen with its pods: it becomes NotReady, and
 pods are taken out of Services, until some seconds after it goes on.`,
 		Example: `  skerry fault freeze quickstart c1/worker --for 5s
   skerry fault freeze quickstart c1/worker:haproxy`,
-		Args: verb.Exactly(2),
+		Args: console.Exactly(2),
 		RunE: inLab(func(cmd *cobra.Command, lab *host.Lab, args []string) error {
 			f, err := victim(lab, host.Freeze, args[0])
 			if err != nil {
@@ -151,14 +151,14 @@ A PROCESS, by its name in 'skerry ps' or its program's, is ended with its childr
 the kernel closes its connections. That cannot be undone: start it anew.`,
 		Example: `  skerry fault kill quickstart c1/worker --for 20s
   skerry fault kill quickstart c1/worker:haproxy`,
-		Args: verb.Exactly(2),
+		Args: console.Exactly(2),
 		RunE: inLab(func(cmd *cobra.Command, lab *host.Lab, args []string) error {
 			f, err := victim(lab, host.Kill, args[0])
 			if err != nil {
 				return err
 			}
 			if f.Process != "" && last != 0 {
-				return verb.Usage(errors.New("a process that was killed does not come back"), "leave --for out, or kill its node")
+				return console.Usage(errors.New("a process that was killed does not come back"), "leave --for out, or kill its node")
 			}
 			return c.inject(cmd, lab, f, last)
 		}),
@@ -171,7 +171,7 @@ the kernel closes its connections. That cannot be undone: start it anew.`,
 func victim(lab *host.Lab, kind host.FaultKind, target string) (host.Fault, error) {
 	node, process, named := strings.Cut(target, ":")
 	if named && process == "" {
-		return host.Fault{}, verb.Usage(fmt.Errorf("%q names no process", target), "write NODE, or NODE:PROCESS")
+		return host.Fault{}, console.Usage(fmt.Errorf("%q names no process", target), "write NODE, or NODE:PROCESS")
 	}
 	ref, err := nodeOf(lab, node)
 	return host.Fault{Kind: kind, Node: ref, Process: process}, err
@@ -224,14 +224,14 @@ func (c *commands) faultList() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "list [LAB]", Short: "List the faults in force, of one lab or of all",
 		Example: "  skerry fault list\n  skerry fault list quickstart --json",
-		Args:    verb.Within(0, 1),
+		Args:    console.Within(0, 1),
 		RunE: func(cmd *cobra.Command, names []string) error {
 			rows, err := listFaults(names)
 			if err != nil {
 				return err
 			}
 			if asJSON {
-				return verb.PrintJSON(cmd, rows)
+				return console.PrintJSON(cmd, rows)
 			}
 			return c.printFaults(cmd, rows)
 		},
@@ -289,13 +289,13 @@ func (c *commands) faultUndo() *cobra.Command {
 nodes be on their networks again; processes that were killed it does not start, but
 for those of killed nodes of Kubernetes clusters and of stopped control planes.`,
 		Example: "  skerry fault undo quickstart 1\n  skerry fault undo quickstart",
-		Args:    verb.Within(1, 2),
+		Args:    console.Within(1, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var number int
 			if len(args) > 1 {
 				var err error
 				if number, err = strconv.Atoi(args[1]); err != nil || number < 1 {
-					return verb.Usage(fmt.Errorf("%q is no number of a fault", args[1]), "'skerry fault list' shows them")
+					return console.Usage(fmt.Errorf("%q is no number of a fault", args[1]), "'skerry fault list' shows them")
 				}
 			}
 			lab, err := host.Open(args[0])

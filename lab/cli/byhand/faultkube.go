@@ -6,8 +6,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"skerry.dev/skerry/internal/console"
 	"skerry.dev/skerry/internal/quantity"
-	"skerry.dev/skerry/lab/cli/verb"
 	"skerry.dev/skerry/lab/cluster"
 	"skerry.dev/skerry/lab/host"
 )
@@ -25,7 +25,7 @@ started again, with another address, and count a restart.
 It boots at once, so that the cluster may not have missed it. 'skerry fault kill LAB
 NODE --for 20s' is a reboot that takes 20 seconds.`,
 		Example: "  skerry fault reboot demo c1/worker",
-		Args:    verb.Exactly(2),
+		Args:    console.Exactly(2),
 		RunE: inLab(func(cmd *cobra.Command, lab *host.Lab, args []string) error {
 			node, err := nodeOf(lab, args[0])
 			if err != nil {
@@ -58,7 +58,7 @@ and Services lead to them as they did, but nothing changes: no pod is made or mo
 node or endpoint is found to have failed, and kubectl is refused. 'skerry fault freeze
 LAB NODE:kube-apiserver' has calls hang in place of being refused.`,
 		Example: "  skerry fault stop-plane demo c1 --for 30s",
-		Args:    verb.Exactly(2),
+		Args:    console.Exactly(2),
 		RunE: inLab(func(cmd *cobra.Command, lab *host.Lab, args []string) error {
 			stopped, err := openCluster(lab, args[0])
 			if err != nil {
@@ -81,7 +81,7 @@ a Deployment, makes another in its place. There is nothing to undo.
 
 POD is CLUSTER/NAMESPACE/POD, or CLUSTER/NAMESPACE/WORKLOAD for all pods of one.`,
 		Example: "  skerry fault evict demo c1/kube-system/coredns",
-		Args:    verb.Exactly(2),
+		Args:    console.Exactly(2),
 		RunE: inLab(func(cmd *cobra.Command, lab *host.Lab, args []string) error {
 			of, pods, err := podsOf(cmd.Context(), lab, args[0])
 			if err != nil {

@@ -7,8 +7,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"skerry.dev/skerry/internal/console"
 	"skerry.dev/skerry/lab/cli/linkflag"
-	"skerry.dev/skerry/lab/cli/verb"
 	"skerry.dev/skerry/lab/host"
 	"skerry.dev/skerry/lab/impair"
 	"skerry.dev/skerry/lab/impair/recording"
@@ -46,7 +46,7 @@ func (f *linkFlags) check() error {
 	}
 	f.does, f.then = stages[0], linkflag.Stages(stages[1:])
 	if !slices.Contains([]impair.Unit{"", impair.UnitPacket, impair.UnitSuperpacket}, impair.Unit(f.unit)) {
-		return verb.Usage(fmt.Errorf("unit %q is not known", f.unit), "write packet or superpacket")
+		return console.Usage(fmt.Errorf("unit %q is not known", f.unit), "write packet or superpacket")
 	}
 	return nil
 }
@@ -63,7 +63,7 @@ func (f *linkFlags) directions(lab *host.Lab, from, to string) ([]host.Link, err
 // wrongLink keeps message and hint of an impairment apart.
 func wrongLink(err error) error {
 	if wrong, ok := errors.AsType[*impair.Error](err); ok {
-		return verb.Usage(errors.New(wrong.Message), wrong.Hint)
+		return console.Usage(errors.New(wrong.Message), wrong.Hint)
 	}
-	return verb.Usage(err, "name uniform, normal, pareto or a file of delays")
+	return console.Usage(err, "name uniform, normal, pareto or a file of delays")
 }

@@ -8,9 +8,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"skerry.dev/skerry/internal/console"
 	"skerry.dev/skerry/internal/nearest"
 	"skerry.dev/skerry/internal/whole"
-	"skerry.dev/skerry/lab/cli/verb"
 	"skerry.dev/skerry/lab/cluster"
 	"skerry.dev/skerry/lab/host"
 )
@@ -25,8 +25,8 @@ lab: at a port of loopback, which leads to the API server by the lab's own netwo
 Without CLUSTER it is the first. What it prints has the key of the cluster's
 administrator: --out writes it to a file that is the user's alone.`,
 		Example: "  skerry kubeconfig demo c1 --out c1.yaml\n  kubectl --kubeconfig c1.yaml get pods -A",
-		Args:    verb.Within(1, 2),
-		PreRunE: func(*cobra.Command, []string) error { return verb.CheckPlace(out) },
+		Args:    console.Within(1, 2),
+		PreRunE: func(*cobra.Command, []string) error { return console.CheckPlace(out) },
 		RunE: inLab(func(cmd *cobra.Command, lab *host.Lab, args []string) error {
 			name := append(args, clusterNames(lab)[0])[0]
 			text, err := os.ReadFile(cluster.Kubeconfig(lab, name))

@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"skerry.dev/skerry/internal/console"
 	"skerry.dev/skerry/internal/nearest"
 	"skerry.dev/skerry/lab/cli/programs"
 	"skerry.dev/skerry/lab/cli/source"
@@ -35,7 +36,7 @@ of the file is served or measured, which 'skerry run' does. The lab stays until
 
 Programs of Kubernetes that are not here are built first: once, some ten minutes.`,
 		Example: "  skerry up experiments/quickstart.yaml\n  skerry up experiments/kubernetes.yaml --name demo",
-		Args:    verb.Exactly(1),
+		Args:    console.Exactly(1),
 	}
 	dir := source.SystemsFlag(cmd)
 	cmd.Flags().StringVar(&name, "name", "", "name of the lab (default: the experiment's)")
@@ -128,14 +129,14 @@ as their API server knows, and of each pod the CPU time that it has used since i
 and the memory that it holds now, as the kernel accounts them. A process or container
 has the name by which 'skerry fault' takes it.`,
 		Example: "  skerry ps\n  skerry ps --json",
-		Args:    verb.Exactly(0),
+		Args:    console.Exactly(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			rows, err := listLabs(cmd)
 			if err != nil {
 				return err
 			}
 			if asJSON {
-				return verb.PrintJSON(cmd, rows)
+				return console.PrintJSON(cmd, rows)
 			}
 			return printLabs(cmd, rows)
 		},
@@ -192,7 +193,7 @@ func printLabs(cmd *cobra.Command, rows []labRow) error {
 	}
 	w := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
 	for _, r := range rows {
-		_, _ = fmt.Fprintf(w, "LAB %s\t%s\tlinks by %s\n", r.Name, r.State, verb.Dash(r.Backend))
+		_, _ = fmt.Fprintf(w, "LAB %s\t%s\tlinks by %s\n", r.Name, r.State, console.Dash(r.Backend))
 		for _, n := range r.Nodes {
 			_, _ = fmt.Fprintf(w, "  node %s\tdata %s%s\tmgmt %s\tpid %d%s\n", n.Node, n.Data, after(" ", n.Data6), n.Mgmt, n.Pid, after(", ", n.Kubernetes))
 		}
@@ -200,7 +201,7 @@ func printLabs(cmd *cobra.Command, rows []labRow) error {
 			_, _ = fmt.Fprint(w, p.cells())
 		}
 		for _, p := range r.Processes {
-			_, _ = fmt.Fprintf(w, "  process %s:%s\t%s\t\t%s\n", p.Node, p.Name, strings.Join(p.Programs, ", "), verb.Count(len(p.Pids), "pid"))
+			_, _ = fmt.Fprintf(w, "  process %s:%s\t%s\t\t%s\n", p.Node, p.Name, strings.Join(p.Programs, ", "), console.Count(len(p.Pids), "pid"))
 		}
 		for _, l := range r.Links {
 			c := r.Counters[l.Name()]
@@ -228,7 +229,7 @@ in an image.`,
 		Example: "  skerry exec quickstart c2/worker -- ping -c 3 c1-worker\n  skerry exec demo c1/kube-system/coredns -- ss -lntup",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) < 3 {
-				return verb.WantsArgs(cmd, len(args))
+				return console.WantsArgs(cmd, len(args))
 			}
 			return nil
 		},
@@ -244,7 +245,7 @@ func (c *commands) shell() *cobra.Command {
 		Long: `Shell is 'skerry exec' of the shell that $SHELL names, or of /bin/sh: it leaves the
 node when you do.`,
 		Example: "  skerry shell quickstart c2/worker",
-		Args:    verb.Exactly(2),
+		Args:    console.Exactly(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			shell := os.Getenv("SHELL")
 			if shell == "" {
@@ -287,10 +288,10 @@ func (c *commands) inNode(cmd *cobra.Command, name, node string, args []string) 
 		err = lab.Run(cmd.Context(), command)
 	}
 	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
-		return verb.StatusError{Status: shellStatus(exit.ProcessState)}
+		return console.StatusError{Status: shellStatus(exit.ProcessState)}
 	}
 	if errors.Is(err, exec.ErrNotFound) {
-		return verb.Usage(fmt.Errorf("no program %q on this machine", args[0]), "a node has the machine's own programs: install it, or give its path")
+		return console.Usage(fmt.Errorf("no program %q on this machine", args[0]), "a node has the machine's own programs: install it, or give its path")
 	}
 	return err
 }
@@ -314,7 +315,7 @@ func nodeOf(lab *host.Lab, name string) (topology.Ref, error) {
 		}
 		names = append(names, n.String())
 	}
-	return "", verb.Usage(fmt.Errorf("no node %q in lab %s", name, lab.Name), nearest.Hint(name, names))
+	return "", console.Usage(fmt.Errorf("no node %q in lab %s", name, lab.Name), nearest.Hint(name, names))
 }
 
 func (c *commands) down() *cobra.Command {
@@ -327,7 +328,7 @@ A lab of which parts have ended is taken down like any other.`,
 		Example: "  skerry down quickstart\n  skerry down --all",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if all != (len(args) == 0) || len(args) > 1 {
-				return verb.Usage(errors.New("skerry down takes one lab or --all"), "'skerry ps' lists the labs")
+				return console.Usage(errors.New("skerry down takes one lab or --all"), "'skerry ps' lists the labs")
 			}
 			return nil
 		},

@@ -8,8 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"skerry.dev/skerry/internal/console"
 	"skerry.dev/skerry/internal/nearest"
-	"skerry.dev/skerry/lab/cli/verb"
 	"skerry.dev/skerry/lab/host"
 	"skerry.dev/skerry/lab/impair"
 	"skerry.dev/skerry/lab/topology"
@@ -19,7 +19,7 @@ func (c *commands) link() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "link", Short: "List and change the links of a lab",
 		Example: "  skerry link set quickstart c1 c2 --delay 5ms --loss 0.1%\n  skerry link list quickstart",
-		Args:    verb.KnownVerb, RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		Args:    console.KnownVerb, RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(c.linkSet(), c.linkList(), c.linkClear())
 	return cmd
@@ -39,7 +39,7 @@ flags say is the first, each --then is a further one.`,
 		Example: `  skerry link set quickstart c1 c2 --delay 5ms --loss 0.1% --rate 100mbit
   skerry link set quickstart c1 c2 --delay 5ms --burst 0.1%,25% --one-way
   skerry link set quickstart c1 c2 --delay 1ms --then delay=20ms,jitter=2ms,loss=1%`,
-		Args: verb.Exactly(3),
+		Args: console.Exactly(3),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := f.check(); err != nil {
 				return err
@@ -64,7 +64,7 @@ func between(lab *host.Lab, from, to string, oneWay bool) ([]host.Link, error) {
 	ends := lab.Topology.Refs()
 	for _, end := range []string{from, to} {
 		if !slices.Contains(ends, end) {
-			return nil, verb.Usage(fmt.Errorf("no cluster or node %q in lab %s", end, lab.Name), nearest.Hint(end, ends))
+			return nil, console.Usage(fmt.Errorf("no cluster or node %q in lab %s", end, lab.Name), nearest.Hint(end, ends))
 		}
 	}
 	all := []host.Link{
@@ -90,7 +90,7 @@ func editLinks(cmd *cobra.Command, lab *host.Lab, away, in []host.Link) error {
 
 func wrongEnds(err error) error {
 	if errors.Is(err, host.ErrEnds) {
-		return verb.Usage(err, "name two clusters or two nodes")
+		return console.Usage(err, "name two clusters or two nodes")
 	}
 	return err
 }
@@ -108,7 +108,7 @@ ends them.`,
 			if len(args) == 1 && !oneWay || len(args) == 3 {
 				return nil
 			}
-			return verb.WantsArgs(cmd, len(args))
+			return console.WantsArgs(cmd, len(args))
 		},
 		RunE: inLab(func(cmd *cobra.Command, lab *host.Lab, args []string) error {
 			if len(args) == 0 {
@@ -144,7 +144,7 @@ of those packets how many were lost as asked for, did not fit into the queue, le
 later than they should, were missed by an emulator that fell behind, arrived twice,
 had a bit flipped, and overtook others.`,
 		Example: "  skerry link list quickstart",
-		Args:    verb.Exactly(1),
+		Args:    console.Exactly(1),
 		RunE: inLab(func(cmd *cobra.Command, lab *host.Lab, args []string) error {
 			status, err := lab.LinkStatus(cmd.Context())
 			if err != nil {
@@ -155,7 +155,7 @@ had a bit flipped, and overtook others.`,
 				rows = append(rows, linkRow{l, lab.FaultOf(l), status.Counters[l.Name()]})
 			}
 			if asJSON {
-				return verb.PrintJSON(cmd, rows)
+				return console.PrintJSON(cmd, rows)
 			}
 			return printLinks(cmd, lab.Name, rows)
 		}),

@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"skerry.dev/skerry/lab/cli/verb"
+	"skerry.dev/skerry/internal/console"
 	"skerry.dev/skerry/lab/cluster"
 	"skerry.dev/skerry/lab/cluster/image"
 	"skerry.dev/skerry/lab/host"
@@ -25,7 +25,7 @@ and for a tag latest the policy is Always unless the pod says otherwise.
 Nodes keep images in memory, as it came and once more unpacked: one that has no room is
 refused. They stay through a reboot, until the lab goes down.`,
 		Example: "  docker save web:1 -o web.tar\n  skerry load-image demo web.tar\n  skerry load-image demo web.tar c1",
-		Args:    verb.Within(2, 3),
+		Args:    console.Within(2, 3),
 		RunE: inLab(func(cmd *cobra.Command, lab *host.Lab, args []string) error {
 			clusters, err := clustersOf(lab, args[1:])
 			if err != nil {
@@ -33,7 +33,7 @@ refused. They stay through a reboot, until the lab goes down.`,
 			}
 			names, err := cluster.Load(cmd.Context(), clusters, args[0])
 			if errors.Is(err, fs.ErrNotExist) || errors.Is(err, image.ErrFormat) {
-				return verb.Usage(err, "name a tar file: 'docker save IMAGE -o FILE' writes one")
+				return console.Usage(err, "name a tar file: 'docker save IMAGE -o FILE' writes one")
 			}
 			if err != nil {
 				return err
@@ -42,7 +42,7 @@ refused. They stay through a reboot, until the lab goes down.`,
 			if what == "" {
 				what = "the images of " + args[0]
 			}
-			cmd.Printf("loaded %s into %s of lab %s\n", what, verb.Count(len(clusters), "cluster"), lab.Name)
+			cmd.Printf("loaded %s into %s of lab %s\n", what, console.Count(len(clusters), "cluster"), lab.Name)
 			return nil
 		}),
 	}
@@ -53,7 +53,7 @@ func clustersOf(lab *host.Lab, names []string) ([]*cluster.Cluster, error) {
 	if len(names) == 0 {
 		all, err := cluster.OpenAll(lab)
 		if err == nil && len(all) == 0 {
-			err = verb.Usage(fmt.Errorf("lab %s has no Kubernetes clusters", lab.Name), kubeconfigHint(lab, "", clusterNames(lab)))
+			err = console.Usage(fmt.Errorf("lab %s has no Kubernetes clusters", lab.Name), kubeconfigHint(lab, "", clusterNames(lab)))
 		}
 		return all, err
 	}

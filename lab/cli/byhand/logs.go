@@ -9,8 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"skerry.dev/skerry/internal/console"
 	"skerry.dev/skerry/internal/nearest"
-	"skerry.dev/skerry/lab/cli/verb"
 	"skerry.dev/skerry/lab/cluster"
 	"skerry.dev/skerry/lab/host"
 )
@@ -31,10 +31,10 @@ What systems and workloads on hosts say is in the run directory.`,
 		Example: "  skerry logs demo\n  skerry logs demo c1/worker:kubelet --follow\n  skerry logs demo c1/kube-system/coredns",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) < 1 || len(args) > 2 {
-				return verb.WantsArgs(cmd, len(args))
+				return console.WantsArgs(cmd, len(args))
 			}
 			if asJSON && len(args) == 2 || follow && len(args) == 1 {
-				return verb.Usage(errors.New("--follow is for a TARGET, and --json for the list of them"), verb.SeeHelp(cmd))
+				return console.Usage(errors.New("--follow is for a TARGET, and --json for the list of them"), console.SeeHelp(cmd))
 			}
 			return nil
 		},
@@ -60,7 +60,7 @@ What systems and workloads on hosts say is in the run directory.`,
 
 func printLogs(cmd *cobra.Command, logs []cluster.Log, asJSON bool) error {
 	if asJSON {
-		return verb.PrintJSON(cmd, logs)
+		return console.PrintJSON(cmd, logs)
 	}
 	w := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
 	_, _ = fmt.Fprintln(w, "TARGET\tBYTES")
@@ -94,7 +94,7 @@ func logOf(lab *host.Lab, logs []cluster.Log, target string) (cluster.Log, error
 		for _, l := range found {
 			known = append(known, l.Target)
 		}
-		return cluster.Log{}, verb.Usage(fmt.Errorf("%q has %s in lab %s", target, verb.Count(len(found), "log"), lab.Name), "name one: "+strings.Join(known, ", "))
+		return cluster.Log{}, console.Usage(fmt.Errorf("%q has %s in lab %s", target, console.Count(len(found), "log"), lab.Name), "name one: "+strings.Join(known, ", "))
 	}
-	return cluster.Log{}, verb.Usage(fmt.Errorf("no log of %q in lab %s", target, lab.Name), nearest.Hint(target, known))
+	return cluster.Log{}, console.Usage(fmt.Errorf("no log of %q in lab %s", target, lab.Name), nearest.Hint(target, known))
 }

@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"strings"
 
+	"skerry.dev/skerry/internal/console"
 	"skerry.dev/skerry/internal/nearest"
-	"skerry.dev/skerry/lab/cli/verb"
 	"skerry.dev/skerry/lab/cluster"
 	"skerry.dev/skerry/lab/host"
 )
@@ -23,7 +23,7 @@ func openCluster(lab *host.Lab, name string) (*cluster.Cluster, error) {
 
 // noCluster says that a lab has no Kubernetes cluster of a name.
 func noCluster(lab *host.Lab, name string) error {
-	return verb.Usage(fmt.Errorf("lab %s has no Kubernetes cluster %q", lab.Name, name), kubeconfigHint(lab, name, clusterNames(lab)))
+	return console.Usage(fmt.Errorf("lab %s has no Kubernetes cluster %q", lab.Name, name), kubeconfigHint(lab, name, clusterNames(lab)))
 }
 
 func clusterNames(lab *host.Lab) (names []string) {
@@ -39,7 +39,7 @@ func namesPod(target string) bool { return strings.Count(target, "/") == 2 }
 // podsOf are the pods that CLUSTER/NAMESPACE/NAME means: one, or all of a workload.
 func podsOf(ctx context.Context, lab *host.Lab, target string) (*cluster.Cluster, []cluster.PodState, error) {
 	if !namesPod(target) {
-		return nil, nil, verb.Usage(fmt.Errorf("%q names no pod", target), "write CLUSTER/NAMESPACE/POD, or a workload in the place of POD; 'skerry ps' lists pods")
+		return nil, nil, console.Usage(fmt.Errorf("%q names no pod", target), "write CLUSTER/NAMESPACE/POD, or a workload in the place of POD; 'skerry ps' lists pods")
 	}
 	name, rest, _ := strings.Cut(target, "/")
 	c, err := openCluster(lab, name)
@@ -56,7 +56,7 @@ func podsOf(ctx context.Context, lab *host.Lab, target string) (*cluster.Cluster
 		for _, p := range state.Pods {
 			names = append(names, podName(name, p))
 		}
-		return nil, nil, verb.Usage(fmt.Errorf("no pod or workload %q in lab %s", target, lab.Name), nearest.Hint(target, names))
+		return nil, nil, console.Usage(fmt.Errorf("no pod or workload %q in lab %s", target, lab.Name), nearest.Hint(target, names))
 	}
 	return c, found, nil
 }
@@ -77,7 +77,7 @@ func inPod(ctx context.Context, lab *host.Lab, target string, command host.Comma
 		for _, p := range pods {
 			names = append(names, podName(c.Name, p))
 		}
-		return verb.Usage(fmt.Errorf("%q has %s", target, verb.Count(len(pods), "pod")), "name one: "+strings.Join(names, ", "))
+		return console.Usage(fmt.Errorf("%q has %s", target, console.Count(len(pods), "pod")), "name one: "+strings.Join(names, ", "))
 	}
 	return c.Run(ctx, pods[0], command)
 }
@@ -94,8 +94,8 @@ func (p podRow) cells() string {
 		state = "Ready"
 	}
 	const mega = 1e6
-	return fmt.Sprintf("  pod %s\tat %s\t%s, %s\t%.2f s CPU, %.1f MB\n", podName(p.Cluster, p.PodState), verb.Dash(string(p.Node)),
-		state, verb.Count(p.Restarts, "restart"), p.CPU.Seconds(), float64(p.Held)/mega)
+	return fmt.Sprintf("  pod %s\tat %s\t%s, %s\t%.2f s CPU, %.1f MB\n", podName(p.Cluster, p.PodState), console.Dash(string(p.Node)),
+		state, console.Count(p.Restarts, "restart"), p.CPU.Seconds(), float64(p.Held)/mega)
 }
 
 // lookInto adds what the API servers of a lab's clusters know, as far as they answer.

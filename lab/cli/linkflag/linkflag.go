@@ -9,10 +9,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"skerry.dev/skerry/internal/console"
 	"skerry.dev/skerry/internal/nearest"
 	"skerry.dev/skerry/internal/quantity"
 	"skerry.dev/skerry/lab/cli/source"
-	"skerry.dev/skerry/lab/cli/verb"
 	"skerry.dev/skerry/lab/impair"
 )
 
@@ -32,7 +32,7 @@ func Add(cmd *cobra.Command, does *impair.Impairment) {
 	flags.Var(&does.Rate, "rate", "rate in Ethernet frames, such as 100mbit")
 	flags.Var(&does.Queue, "queue", "bytes that may wait for the rate, such as 256KB")
 	flags.Var(traceName{&does.Trace}, "trace", "replay lte, 5g or a file in place of a rate")
-	verb.WithoutDefault(cmd, stageKeys()...)
+	console.WithoutDefault(cmd, stageKeys()...)
 }
 
 // burst reads "1%,25%" or "1%,25%,90%".

@@ -5,6 +5,7 @@ import (
 	"io"
 	"time"
 
+	"skerry.dev/skerry/internal/console"
 	"skerry.dev/skerry/internal/gobuild"
 	"skerry.dev/skerry/kube"
 	"skerry.dev/skerry/lab/cli/verb"
@@ -13,7 +14,7 @@ import (
 // Builder builds the programs of clusters, and tells on stderr what it builds, how far
 // that is and what time is left.
 func Builder(env verb.Env, now func() time.Time) gobuild.Builder {
-	p := &building{w: env.Stderr, now: now, terminal: verb.IsTerminal(env.Stderr)}
+	p := &building{w: env.Stderr, now: now, terminal: console.IsTerminal(env.Stderr)}
 	return gobuild.Builder{Catalogue: kube.Catalogue(), Tell: p.tell, Progress: p.progress}
 }
 

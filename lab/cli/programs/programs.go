@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"skerry.dev/skerry/internal/console"
 	"skerry.dev/skerry/internal/gobuild"
 	"skerry.dev/skerry/kube"
 	"skerry.dev/skerry/lab/cli/verb"
@@ -23,7 +24,7 @@ func Command(env verb.Env, now func() time.Time) *cobra.Command {
 		Long: `A lab on kubernetes runs the programs of real clusters, which Skerry builds from
 their Go modules: once, some ten minutes of two cores, into a cache. A machine
 without a compiler or a network gets them as a bundle.`,
-		Args: verb.KnownVerb,
+		Args: console.KnownVerb,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	b := Builder(env, now)
@@ -35,7 +36,7 @@ func list() *cobra.Command {
 	return &cobra.Command{
 		Use: "list", Short: "List the programs with their versions, and whether they are here",
 		Example: "  skerry kube list",
-		Args:    verb.Exactly(0),
+		Args:    console.Exactly(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			catalogue := kube.Catalogue()
 			b := gobuild.Builder{Catalogue: catalogue}
@@ -61,13 +62,13 @@ func build(b gobuild.Builder) *cobra.Command {
 time left. It needs Go, a C compiler and libseccomp's headers, and a network where
 modules are not in Go's own cache; './setup kube' installs what Debian has of that.`,
 		Example: "  skerry kube build",
-		Args:    verb.Exactly(0),
+		Args:    console.Exactly(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			programs, err := b.Paths(cmd.Context(), nil)
 			if err != nil {
 				return err
 			}
-			cmd.Printf("%s are here; 'skerry kube list' shows where\n", verb.Count(len(programs), "program"))
+			cmd.Printf("%s are here; 'skerry kube list' shows where\n", console.Count(len(programs), "program"))
 			return nil
 		},
 	}
@@ -76,33 +77,33 @@ modules are not in Go's own cache; './setup kube' installs what Debian has of th
 func bundle(b gobuild.Builder) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "bundle", Short: "Write the programs to a file, or take them from one",
-		Args: verb.KnownVerb,
+		Args: console.KnownVerb,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(&cobra.Command{
 		Use: "export FILE", Short: "Write the programs to a file, a tar archive compressed by zstd; build those that are not here",
 		Example: "  skerry kube bundle export programs.tar.zst",
-		Args:    verb.Exactly(1),
+		Args:    console.Exactly(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := verb.CheckPlace(args[0]); err != nil {
+			if err := console.CheckPlace(args[0]); err != nil {
 				return err
 			}
-			return verb.WriteFile(args[0], func(w io.Writer) error { return b.Export(cmd.Context(), w) })
+			return console.WriteFile(args[0], func(w io.Writer) error { return b.Export(cmd.Context(), w) })
 		},
 	}, &cobra.Command{
 		Use: "import FILE", Short: "Take the programs from a file that export wrote: all of them or none",
 		Example: "  skerry kube bundle import programs.tar.zst",
-		Args:    verb.Exactly(1),
+		Args:    console.Exactly(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			f, err := os.Open(args[0])
 			if err != nil {
-				return verb.Usage(err, "name a file that 'skerry kube bundle export' wrote")
+				return console.Usage(err, "name a file that 'skerry kube bundle export' wrote")
 			}
 			defer func() { _ = f.Close() }()
 			if err := b.Import(f); err != nil {
 				return err
 			}
-			cmd.Printf("%s are here; 'skerry kube list' shows where\n", verb.Count(len(kube.Catalogue().Programs), "program"))
+			cmd.Printf("%s are here; 'skerry kube list' shows where\n", console.Count(len(kube.Catalogue().Programs), "program"))
 			return nil
 		},
 	})

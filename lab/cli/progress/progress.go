@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"skerry.dev/skerry/internal/console"
 	"skerry.dev/skerry/lab/cli/verb"
 	"skerry.dev/skerry/lab/experiment"
 	"skerry.dev/skerry/lab/measure"
@@ -26,7 +27,7 @@ func New(env verb.Env, now func() time.Time, cells []experiment.Cell, asJSON boo
 	switch {
 	case asJSON:
 		return &events{out: json.NewEncoder(env.Stdout), now: now, running: running{}}
-	case verb.IsTerminal(env.Stderr):
+	case console.IsTerminal(env.Stderr):
 		size := func() (rows, columns int) {
 			w, err := unix.IoctlGetWinsize(int(env.Stderr.Fd()), unix.TIOCGWINSZ)
 			if err != nil || w.Row == 0 {

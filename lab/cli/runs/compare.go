@@ -8,8 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"skerry.dev/skerry/internal/console"
 	"skerry.dev/skerry/internal/quantity"
-	"skerry.dev/skerry/lab/cli/verb"
 	"skerry.dev/skerry/lab/measure"
 	"skerry.dev/skerry/lab/report/compare"
 	"skerry.dev/skerry/lab/run"
@@ -17,7 +17,7 @@ import (
 
 // errSlower says that cells became slower than may be. It has been told in full
 // on stdout.
-var errSlower = verb.Advised("slower past the margin", "the marked rows of the table say which, and 'differs' above it what else has changed")
+var errSlower = console.Advised("slower past the margin", "the marked rows of the table say which, and 'differs' above it what else has changed")
 
 // compareSeed makes the same two runs give the same figures.
 const compareSeed = 0x636f6d70617265 // "compare"
@@ -54,7 +54,7 @@ for so many cells.
 
 Exit status: 0 done, 1 failed or a cell is slower by more than --margin, 2 usage.`,
 		Example: "  skerry compare runs/before runs/after\n  skerry compare runs/before runs/after --margin 10% --html compare.html\n  skerry compare runs/hosts runs/pods --resolution 0",
-		Args:    verb.Exactly(2),
+		Args:    console.Exactly(2),
 		RunE:    func(cmd *cobra.Command, args []string) error { return c.compareRuns(cmd, args[0], args[1], f) },
 	}
 	cmd.Flags().Var(&f.margin, "margin", "how much slower a cell may become")
@@ -67,9 +67,9 @@ Exit status: 0 done, 1 failed or a cell is slower by more than --margin, 2 usage
 
 func (c *commands) compareRuns(cmd *cobra.Command, a, b string, f compareFlags) error {
 	if f.alpha <= 0 || f.alpha >= 1 {
-		return verb.Usage(fmt.Errorf("--alpha %s leaves nothing to decide", f.alpha), "write for example --alpha 1%")
+		return console.Usage(fmt.Errorf("--alpha %s leaves nothing to decide", f.alpha), "write for example --alpha 1%")
 	}
-	if err := verb.CheckPlace(f.html); err != nil {
+	if err := console.CheckPlace(f.html); err != nil {
 		return err
 	}
 	var sides []compare.Side
@@ -83,7 +83,7 @@ func (c *commands) compareRuns(cmd *cobra.Command, a, b string, f compareFlags) 
 	o := compare.Options{Rule: measure.Rule{Alpha: float64(f.alpha), Resolution: float64(f.resolution)}, Margin: float64(f.margin)}
 	compared := compare.Runs(sides[0], sides[1], o, rand.New(rand.NewPCG(compareSeed, 0)))
 	if f.html != "" {
-		if err := verb.WriteFile(f.html, func(w io.Writer) error { return compare.HTML(w, compared) }); err != nil {
+		if err := console.WriteFile(f.html, func(w io.Writer) error { return compare.HTML(w, compared) }); err != nil {
 			return fmt.Errorf("write comparison: %w", err)
 		}
 	}
@@ -91,7 +91,7 @@ func (c *commands) compareRuns(cmd *cobra.Command, a, b string, f compareFlags) 
 		return err
 	}
 	if past := compared.Regressed(); len(past) > 0 {
-		return fmt.Errorf("%s %w of %s", verb.Count(len(past), "cell"), errSlower, f.margin)
+		return fmt.Errorf("%s %w of %s", console.Count(len(past), "cell"), errSlower, f.margin)
 	}
 	return nil
 }
@@ -100,5 +100,5 @@ func (c *commands) printComparison(w io.Writer, compared compare.Comparison, asJ
 	if asJSON {
 		return compare.JSON(w, compared)
 	}
-	return compare.Table(w, compared, verb.IsTerminal(c.env.Stdout))
+	return compare.Table(w, compared, console.IsTerminal(c.env.Stdout))
 }

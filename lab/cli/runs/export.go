@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
-	"skerry.dev/skerry/lab/cli/verb"
+	"skerry.dev/skerry/internal/console"
 	"skerry.dev/skerry/lab/report"
 	"skerry.dev/skerry/lab/run"
 )
@@ -29,20 +29,20 @@ the connection, and when it was due, sent and answered, in ns of one clock. With
 --cells it writes a row for each cell: what the table of 'skerry report' shows, at
 full precision. Rows are written as they are read, however many there are.`,
 		Example: "  skerry export runs/quickstart-20260314-092653 --csv --out requests.csv\n  skerry export runs/quickstart-20260314-092653 --csv --cells",
-		Args:    verb.Exactly(1),
+		Args:    console.Exactly(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if !asCSV {
-				return verb.Usage(errors.New("export needs a format"), "add --csv")
+				return console.Usage(errors.New("export needs a format"), "add --csv")
 			}
 			write := func(w io.Writer) error { return exportRequests(w, args[0]) }
 			if cells {
 				write = func(w io.Writer) error { return exportCells(w, args[0]) }
 			}
 			if out != "-" {
-				if err := verb.CheckPlace(out); err != nil {
+				if err := console.CheckPlace(out); err != nil {
 					return err
 				}
-				return verb.WriteFile(out, func(w io.Writer) error { return buffered(w, write) })
+				return console.WriteFile(out, func(w io.Writer) error { return buffered(w, write) })
 			}
 			err := buffered(cmd.OutOrStdout(), write)
 			if errors.Is(err, unix.EPIPE) {

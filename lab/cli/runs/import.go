@@ -11,8 +11,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"skerry.dev/skerry/internal/console"
 	"skerry.dev/skerry/lab/adapter"
-	"skerry.dev/skerry/lab/cli/verb"
 	"skerry.dev/skerry/lab/experiment"
 	"skerry.dev/skerry/lab/run"
 	"skerry.dev/skerry/lab/sample"
@@ -41,7 +41,7 @@ A file with a row that is not as JMeter writes it is refused, with the line.`,
 		Example: "  skerry import results-1.csv results-2.csv -o runs/theirs --scenario edg10 --system clusterlink\n  skerry compare runs/theirs runs/ours",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return verb.WantsArgs(cmd, 0)
+				return console.WantsArgs(cmd, 0)
 			}
 			return nil
 		},
@@ -55,7 +55,7 @@ A file with a row that is not as JMeter writes it is refused, with the line.`,
 
 func (c *commands) importFiles(cmd *cobra.Command, files []string, f importFlags) error {
 	if f.out == "" {
-		return verb.Usage(errors.New("import needs a run directory to make"), "add --out DIR")
+		return console.Usage(errors.New("import needs a run directory to make"), "add --out DIR")
 	}
 	i := run.Imported{
 		Scenario: f.scenario, System: f.system, Tool: experiment.ToolJMeter,
@@ -83,17 +83,17 @@ func (c *commands) importFiles(cmd *cobra.Command, files []string, f importFlags
 			i.Workloads[label] = append(i.Workloads[label], rows)
 		}
 		if len(i.Workloads) > labelsMax {
-			return verb.Usage(fmt.Errorf("%s: more than %d labels", file, labelsMax), "name samplers alike whose requests are of one kind")
+			return console.Usage(fmt.Errorf("%s: more than %d labels", file, labelsMax), "name samplers alike whose requests are of one kind")
 		}
 	}
 	if requests == 0 {
-		return verb.Usage(errors.New("the files hold no request"), "JMeter writes a row for each beneath the header")
+		return console.Usage(errors.New("the files hold no request"), "JMeter writes a row for each beneath the header")
 	}
 	if err := run.Import(f.out, i); err != nil {
 		return err
 	}
 	cmd.Printf("read %s of %s from %s, %d failed: %s\n",
-		verb.Count(requests, "request"), verb.Count(len(i.Workloads), "label"), verb.Count(len(files), "file"), failed, f.out)
+		console.Count(requests, "request"), console.Count(len(i.Workloads), "label"), console.Count(len(files), "file"), failed, f.out)
 	return nil
 }
 
@@ -101,15 +101,15 @@ func (c *commands) importFiles(cmd *cobra.Command, files []string, f importFlags
 func readJMeter(file string) ([]adapter.Labelled, error) {
 	f, err := os.Open(file)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, verb.Usage(fmt.Errorf("there is no file %s", file), "name a CSV file that JMeter wrote")
+		return nil, console.Usage(fmt.Errorf("there is no file %s", file), "name a CSV file that JMeter wrote")
 	}
 	if err != nil {
-		return nil, verb.Usage(err, "")
+		return nil, console.Usage(err, "")
 	}
 	defer func() { _ = f.Close() }() // it is only read
 	rows, err := adapter.ReadJMeter(bufio.NewReader(f), adapter.Moment{})
 	if wrong, ok := errors.AsType[*adapter.OutputError](err); ok {
-		return nil, verb.Usage(fmt.Errorf("%s: %w", file, wrong), "'skerry import --help' says which columns it reads")
+		return nil, console.Usage(fmt.Errorf("%s: %w", file, wrong), "'skerry import --help' says which columns it reads")
 	}
 	return rows, err
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"skerry.dev/skerry/internal/console"
 	"skerry.dev/skerry/lab/cli/source"
 	"skerry.dev/skerry/lab/cli/verb"
 	"skerry.dev/skerry/lab/system"
@@ -21,7 +22,7 @@ func (c *commands) validate() *cobra.Command {
 		Long: `Validate reads a file as 'skerry run' does and says of each mistake where it is and
 what to write instead. Whether this machine can run it, 'skerry plan' says.`,
 		Example: "  skerry validate experiments/quickstart.yaml",
-		Args:    verb.Exactly(1),
+		Args:    console.Exactly(1),
 	}
 	return ofFile(cmd, func(cmd *cobra.Command, file string, s source.File) error {
 		cmd.Printf("%s: valid, %d cells x %d repetitions\n", file, len(s.Cells()), s.Repetitions)
@@ -50,7 +51,7 @@ least, and how many processes spin on a core; below the cells, which programs of
 systems and load tools are missing on this machine, and what brings each. It starts
 nothing.`,
 		Example: "  skerry plan experiments/quickstart.yaml",
-		Args:    verb.Exactly(1),
+		Args:    console.Exactly(1),
 	}
 	return ofFile(cmd, printPlan)
 }
@@ -87,7 +88,7 @@ func (c *commands) systems() *cobra.Command {
 		Long: `Systems lists what an experiment file may name under systems, alone or as a stack
 such as nebula+haproxy-mtls. docs/systems.md says how to write one.`,
 		Example: "  skerry systems\n  skerry systems --systems my-systems",
-		Args:    verb.Exactly(0),
+		Args:    console.Exactly(0),
 	}
 	dir := source.SystemsFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
@@ -115,7 +116,7 @@ such as nebula+haproxy-mtls. docs/systems.md says how to write one.`,
 			if missing := p.Missing(); len(missing) > 0 {
 				here = "no: " + verb.Hint(missing[0])
 			}
-			_, _ = fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", p.Name, p.Kind, verb.Dash(strings.Join(needs, ", ")), here, p.Summary)
+			_, _ = fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", p.Name, p.Kind, console.Dash(strings.Join(needs, ", ")), here, p.Summary)
 		}
 		return w.Flush()
 	}
@@ -136,7 +137,7 @@ func printLacks(cmd *cobra.Command, lacks []error) error {
 	w := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
 	_, _ = fmt.Fprintln(w, "MISSING HERE\tREMEDY")
 	for _, lack := range lacks {
-		_, _ = fmt.Fprintf(w, "%s\t%s\n", lack, verb.Dash(verb.Hint(lack)))
+		_, _ = fmt.Fprintf(w, "%s\t%s\n", lack, console.Dash(verb.Hint(lack)))
 	}
 	return w.Flush()
 }

@@ -14,9 +14,9 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
 
+	"skerry.dev/skerry/internal/console"
 	"skerry.dev/skerry/lab/claim"
 	"skerry.dev/skerry/lab/cli/progress"
-	"skerry.dev/skerry/lab/cli/verb"
 	"skerry.dev/skerry/lab/report"
 	"skerry.dev/skerry/lab/run"
 )
@@ -42,7 +42,7 @@ on or was interrupted is shown as far as it is.
 
 Exit status: 0 done, 1 failed, an objective was missed or a claim fails, 2 usage.`,
 		Example: "  skerry report runs/quickstart-20260314-092653",
-		Args:    verb.Exactly(1),
+		Args:    console.Exactly(1),
 		RunE:    func(cmd *cobra.Command, args []string) error { return c.show(cmd, args[0], o) },
 	}
 	cmd.Flags().BoolVar(&o.json, "json", false, "print the table as JSON")
@@ -72,7 +72,7 @@ func (c *commands) page(cmd *cobra.Command, dir string, o output) (report.Input,
 		}
 	}
 	page := filepath.Join(dir, reportFile)
-	if err := verb.WriteFile(page, func(w io.Writer) error { return report.HTML(w, input) }); err != nil {
+	if err := console.WriteFile(page, func(w io.Writer) error { return report.HTML(w, input) }); err != nil {
 		return report.Input{}, fmt.Errorf("write report: %w", err)
 	}
 	out := cmd.OutOrStdout()
@@ -82,7 +82,7 @@ func (c *commands) page(cmd *cobra.Command, dir string, o output) (report.Input,
 	case o.json:
 		return input, report.JSON(out, input)
 	}
-	if err := report.Table(out, input, verb.IsTerminal(c.env.Stdout)); err != nil {
+	if err := report.Table(out, input, console.IsTerminal(c.env.Stdout)); err != nil {
 		return report.Input{}, err
 	}
 	_, _ = fmt.Fprintf(out, "\nReport: %s\n", page)

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"skerry.dev/skerry/experiments"
+	"skerry.dev/skerry/internal/console"
 	"skerry.dev/skerry/internal/nearest"
 	"skerry.dev/skerry/internal/quantity"
 	"skerry.dev/skerry/lab/cli/progress"
@@ -90,7 +91,7 @@ func experimentTree(dir string) (fs.FS, error) {
 	}
 	tree := os.DirFS(dir)
 	if ids, err := experimentIDs(tree); err != nil || len(ids) == 0 {
-		return nil, verb.Usage(errors.Join(fmt.Errorf("folder %s holds no experiment", dir), err), "--experiments takes a folder of experiment files, NAME.yaml")
+		return nil, console.Usage(errors.Join(fmt.Errorf("folder %s holds no experiment", dir), err), "--experiments takes a folder of experiment files, NAME.yaml")
 	}
 	return tree, nil
 }
@@ -118,10 +119,10 @@ func listExperiments(cmd *cobra.Command, tree fs.FS) error {
 		}
 		e, err := experiment.Read(id+experimentSuffix, data)
 		if err != nil {
-			return verb.Usage(err, "")
+			return console.Usage(err, "")
 		}
 		takes := seconds(once(source.File{Experiment: e}) * float64(e.Repetitions))
-		_, _ = fmt.Fprintf(w, "%s\t%d\t%d\t%s\t%d\t%s\n", id, len(e.Cells()), e.Repetitions, takes, len(e.Claims), verb.Dash(e.Description))
+		_, _ = fmt.Fprintf(w, "%s\t%d\t%d\t%s\t%d\t%s\n", id, len(e.Cells()), e.Repetitions, takes, len(e.Claims), console.Dash(e.Description))
 	}
 	return w.Flush()
 }
@@ -226,14 +227,14 @@ func shipped(tree fs.FS, ids []string, systemsDir string) ([]source.File, error)
 	for _, id := range ids {
 		all := named(id, known)
 		if len(all) == 0 {
-			return nil, verb.Usage(fmt.Errorf("there is no experiment %q", id), nearest.Hint(strings.ToLower(id), known))
+			return nil, console.Usage(fmt.Errorf("there is no experiment %q", id), nearest.Hint(strings.ToLower(id), known))
 		}
 		names = append(names, all...)
 	}
 	var sources []source.File
 	for i, name := range names {
 		if slices.Contains(names[:i], name) {
-			return nil, verb.Usage(fmt.Errorf("experiment %s is named twice", name), "name it once")
+			return nil, console.Usage(fmt.Errorf("experiment %s is named twice", name), "name it once")
 		}
 		data, err := fs.ReadFile(tree, name+experimentSuffix)
 		if err != nil {
@@ -261,7 +262,7 @@ func fit(sources []source.File, budget time.Duration) error {
 	}
 	if spent > budget.Seconds() {
 		least := seconds(spent)
-		return verb.Usage(fmt.Errorf("the budget of %s is too short: the least repetitions take about %s", budget, least),
+		return console.Usage(fmt.Errorf("the budget of %s is too short: the least repetitions take about %s", budget, least),
 			fmt.Sprintf("give --budget %s or more, or name fewer experiments", least))
 	}
 	for {
@@ -284,7 +285,7 @@ func fit(sources []source.File, budget time.Duration) error {
 // forecast says what is run of an experiment, what was cut, and what so many
 // repetitions are good for.
 func forecast(s source.File, asked int) string {
-	text := fmt.Sprintf("[%s] %s of %s, about %s", s.Name, verb.Count(s.Repetitions, "repetition"), verb.Count(len(s.Cells()), "cell"),
+	text := fmt.Sprintf("[%s] %s of %s, about %s", s.Name, console.Count(s.Repetitions, "repetition"), console.Count(len(s.Cells()), "cell"),
 		seconds(once(s)*float64(s.Repetitions)))
 	if s.Repetitions < asked {
 		text += fmt.Sprintf(", cut from %d by the budget", asked)
@@ -298,7 +299,7 @@ func power(repetitions int, spread float64) string {
 		return "1 repetition resolves nothing"
 	}
 	return fmt.Sprintf("%s resolve a difference of about %.2g %%, if they spread by %.2g %%",
-		verb.Count(repetitions, "repetition"), 100*measure.Resolves(repetitions, spread), 100*spread)
+		console.Count(repetitions, "repetition"), 100*measure.Resolves(repetitions, spread), 100*spread)
 }
 
 // reproduceOne runs an experiment, shows it, and tells what its repetitions were

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"skerry.dev/skerry/internal/console"
 	"skerry.dev/skerry/lab/cli/programs"
 	"skerry.dev/skerry/lab/cli/progress"
 	"skerry.dev/skerry/lab/cli/source"
@@ -61,7 +62,7 @@ file or usage.`,
 			if len(args) == 1 || len(args) == 0 && f.resume != "" {
 				return nil
 			}
-			return verb.WantsArgs(cmd, len(args))
+			return console.WantsArgs(cmd, len(args))
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if f.resume != "" {
@@ -96,7 +97,7 @@ func (c *commands) runFile(cmd *cobra.Command, file string, f runFlags) error {
 // resume goes on with a run, or shows one that is complete.
 func (c *commands) resume(cmd *cobra.Command, args []string, f runFlags) error {
 	if f.out != "" {
-		return verb.Usage(errors.New("--resume and --out exclude each other"), "a run goes on in its own directory: leave --out out")
+		return console.Usage(errors.New("--resume and --out exclude each other"), "a run goes on in its own directory: leave --out out")
 	}
 	f.out = f.resume
 	status, err := run.Look(f.out)
@@ -116,7 +117,7 @@ func (c *commands) resume(cmd *cobra.Command, args []string, f runFlags) error {
 	case run.Running:
 		return fmt.Errorf("%w: %s", run.ErrRunning, f.out)
 	case run.Complete:
-		_, _ = fmt.Fprintf(c.env.Stderr, "%s is complete: all %s are there\n", f.out, verb.Count(status.Total, "repetition"))
+		_, _ = fmt.Fprintf(c.env.Stderr, "%s is complete: all %s are there\n", f.out, console.Count(status.Total, "repetition"))
 		return c.finish(cmd, run.Resume(cmd.Context(), run.Options{Dir: f.out}), f)
 	}
 	if f.backend, err = sameBackend(f.backend, record.Links.Backend); err != nil {
@@ -148,7 +149,7 @@ func sameExperiment(file string, f runFlags, record run.Record) error {
 		return err
 	}
 	if !bytes.Equal(given, recorded) {
-		return verb.Usage(fmt.Errorf("%s is not the experiment of %s", file, f.resume),
+		return console.Usage(fmt.Errorf("%s is not the experiment of %s", file, f.resume),
 			"leave FILE out to go on with the recorded one, or run the file anew without --resume")
 	}
 	return nil
@@ -161,7 +162,7 @@ func sameBackend(asked, recorded string) (string, error) {
 		return "", err
 	}
 	if asked != emulator.Auto && asked != recorded {
-		return "", verb.Usage(fmt.Errorf("the run began with links by %s, not %s", recorded, asked), "leave --links out")
+		return "", console.Usage(fmt.Errorf("the run began with links by %s, not %s", recorded, asked), "leave --links out")
 	}
 	return recorded, nil
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"skerry.dev/skerry/internal/console"
 	"skerry.dev/skerry/lab/cli/verb"
 )
 
@@ -28,7 +29,7 @@ type commands struct {
 
 // errObjective says that the run was completed and an objective was missed. It
 // has been told in full on stdout.
-var errObjective = verb.Advised("an objective was missed", "the lines below the table say by how much, and where")
+var errObjective = console.Advised("an objective was missed", "the lines below the table say by how much, and where")
 
 // errClaim says that a claim fails; those that do are named behind it.
-var errClaim = verb.Advised("a claim fails", "the lines below the table say by how much, and where")
+var errClaim = console.Advised("a claim fails", "the lines below the table say by how much, and where")

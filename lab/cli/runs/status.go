@@ -10,11 +10,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"skerry.dev/skerry/lab/cli/verb"
+	"skerry.dev/skerry/internal/console"
 	"skerry.dev/skerry/lab/run"
 )
 
-var errNoRuns = verb.Advised("there is no run under runs/", "name the directory that 'skerry run' wrote, such as runs/NAME-DATE-TIME")
+var errNoRuns = console.Advised("there is no run under runs/", "name the directory that 'skerry run' wrote, such as runs/NAME-DATE-TIME")
 
 func (c *commands) status() *cobra.Command {
 	var asJSON bool
@@ -28,7 +28,7 @@ under runs/ that was last started, resumed or completed.
 State: running, complete, or stopped (interrupted, killed or failed; 'skerry run
 --resume DIR' goes on). Requests and errors are those of complete repetitions.`,
 		Example: "  skerry status\n  skerry status runs/quickstart-20260314-092653 --json",
-		Args:    verb.Within(0, 1),
+		Args:    console.Within(0, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			dir, err := newestRun("runs")
 			if len(args) == 1 {
@@ -42,7 +42,7 @@ State: running, complete, or stopped (interrupted, killed or failed; 'skerry run
 				return err
 			}
 			if asJSON {
-				return verb.PrintJSON(cmd, status)
+				return console.PrintJSON(cmd, status)
 			}
 			return printStatus(cmd.OutOrStdout(), status)
 		},
@@ -95,6 +95,6 @@ func printStatus(w io.Writer, s run.Status) error {
 	for _, at := range s.Resumed {
 		line("resumed", "%s", at.Format(time.DateTime))
 	}
-	line("errors", "%d of %s", s.Errors, verb.Count(s.Requests, "request"))
+	line("errors", "%d of %s", s.Errors, console.Count(s.Requests, "request"))
 	return table.Flush()
 }

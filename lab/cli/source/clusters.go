@@ -6,8 +6,8 @@ import (
 	"slices"
 	"time"
 
+	"skerry.dev/skerry/internal/console"
 	"skerry.dev/skerry/internal/gobuild"
-	"skerry.dev/skerry/lab/cli/verb"
 	"skerry.dev/skerry/lab/cluster/preflight"
 	"skerry.dev/skerry/lab/cluster/spec"
 	"skerry.dev/skerry/lab/experiment"
@@ -35,7 +35,7 @@ func (s File) Proxied() error {
 	}
 	for _, name := range s.Systems {
 		if !slices.ContainsFunc(s.Stacks[name].Plugins, func(p *system.Plugin) bool { return p.Kind == system.KindBalancer }) {
-			return verb.Usage(fmt.Errorf("nobody takes requests for system %s: kubernetes.proxy is %s", name, spec.ProxyNone),
+			return console.Usage(fmt.Errorf("nobody takes requests for system %s: kubernetes.proxy is %s", name, spec.ProxyNone),
 				"leave proxy out, or put a system of the kind "+system.KindBalancer+" into the stack; 'skerry up' takes such clusters up to work in by hand")
 		}
 	}

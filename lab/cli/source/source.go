@@ -12,7 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"skerry.dev/skerry/lab/cli/verb"
+	"skerry.dev/skerry/internal/console"
 	"skerry.dev/skerry/lab/experiment"
 	"skerry.dev/skerry/lab/impair/recording"
 	"skerry.dev/skerry/lab/impair/trace"
@@ -36,7 +36,7 @@ type File struct {
 }
 
 // Read reads an experiment file, checks it, and renders every system dry. All
-// that is wrong is a verb.UsageError.
+// that is wrong is a console.UsageError.
 func Read(file, systemsDir string) (File, error) {
 	data, err := readBounded(file)
 	if err != nil {
@@ -53,7 +53,7 @@ func Parse(file string, data []byte, systemsDir string) (File, error) {
 	}
 	names, err := system.Names(tree)
 	if err != nil {
-		return File{}, verb.Usage(err, "")
+		return File{}, console.Usage(err, "")
 	}
 	e, err := experiment.Read(file, data)
 	if err == nil {
@@ -64,7 +64,7 @@ func Parse(file string, data []byte, systemsDir string) (File, error) {
 		}))
 	}
 	if err != nil {
-		return File{}, verb.Usage(err, "")
+		return File{}, console.Usage(err, "")
 	}
 	return load(tree, e)
 }
@@ -118,7 +118,7 @@ func SystemTree(dir string) (fs.FS, error) {
 	}
 	tree := os.DirFS(dir)
 	if names, err := system.Names(tree); err != nil || len(names) == 0 {
-		return nil, verb.Usage(errors.Join(fmt.Errorf("folder %s holds no system", dir), err),
+		return nil, console.Usage(errors.Join(fmt.Errorf("folder %s holds no system", dir), err),
 			"--systems takes a folder of folders, each with a system.yaml")
 	}
 	return tree, nil
@@ -129,14 +129,14 @@ func load(tree fs.FS, e *experiment.Experiment) (s File, err error) {
 	for _, name := range e.Systems {
 		stack, err := system.Load(tree, name)
 		if err != nil {
-			return File{}, verb.Usage(err, "")
+			return File{}, console.Usage(err, "")
 		}
 		err = stack.On(e.Substrate)
 		if err == nil && e.Autoscaled(experiment.Cell{System: name}) != nil {
 			err = stack.Scales()
 		}
 		if err != nil {
-			return File{}, verb.Usage(err, "")
+			return File{}, console.Usage(err, "")
 		}
 		values, err := system.ValuesFor(&e.Topology, "/dir", 1)
 		if err == nil {
@@ -151,12 +151,12 @@ func load(tree fs.FS, e *experiment.Experiment) (s File, err error) {
 			s.Digests[name], err = stack.Digest()
 		}
 		if err != nil {
-			return File{}, verb.Usage(err, "")
+			return File{}, console.Usage(err, "")
 		}
 		s.Stacks[name], s.Paths[name], s.Places = stack, stack.Path(values), values
 	}
 	if err := checkTools(e); err != nil {
-		return File{}, verb.Usage(err, "")
+		return File{}, console.Usage(err, "")
 	}
 	return s, nil
 }
@@ -165,17 +165,17 @@ func readBounded(file string) ([]byte, error) {
 	info, err := os.Stat(file)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return nil, verb.Usage(fmt.Errorf("there is no file %s", file), "name an experiment file, such as experiments/quickstart.yaml")
+		return nil, console.Usage(fmt.Errorf("there is no file %s", file), "name an experiment file, such as experiments/quickstart.yaml")
 	case err != nil:
-		return nil, verb.Usage(err, "")
+		return nil, console.Usage(err, "")
 	case info.IsDir():
-		return nil, verb.Usage(fmt.Errorf("%s is a folder", file), "name an experiment file in it")
+		return nil, console.Usage(fmt.Errorf("%s is a folder", file), "name an experiment file in it")
 	case !info.Mode().IsRegular() || info.Size() > fileMax:
-		return nil, verb.Usage(fmt.Errorf("%s is not an experiment file", file), fmt.Sprintf("it must be a regular file of at most %d bytes", fileMax))
+		return nil, console.Usage(fmt.Errorf("%s is not an experiment file", file), fmt.Sprintf("it must be a regular file of at most %d bytes", fileMax))
 	}
 	data, err := os.ReadFile(file)
 	if err != nil {
-		return nil, verb.Usage(err, "")
+		return nil, console.Usage(err, "")
 	}
 	return data, nil
 }

@@ -8,9 +8,9 @@ import (
 	"testing"
 	"time"
 
+	"skerry.dev/skerry/internal/console"
 	"skerry.dev/skerry/internal/gobuild"
 	"skerry.dev/skerry/lab/cli/source"
-	"skerry.dev/skerry/lab/cli/verb"
 	"skerry.dev/skerry/lab/experiment"
 )
 
@@ -87,7 +87,7 @@ func TestRead(t *testing.T) {
 		large:                           " is not an experiment file",
 	} {
 		_, err := source.Read(file, "")
-		if _, usage := errors.AsType[verb.UsageError](err); !usage || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), file) {
+		if _, usage := errors.AsType[console.UsageError](err); !usage || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), file) {
 			t.Errorf("%s: got %v", file, err)
 		}
 	}
@@ -103,7 +103,7 @@ func FuzzParse(f *testing.F) {
 	f.Add(strings.Replace(small, "delay: 1ms", "trace: none.mahi", 1))
 	f.Fuzz(func(t *testing.T, text string) {
 		s, err := source.Parse("f", []byte(text), "")
-		if _, usage := errors.AsType[verb.UsageError](err); err != nil && !usage {
+		if _, usage := errors.AsType[console.UsageError](err); err != nil && !usage {
 			t.Errorf("got %v", err)
 		}
 		if err == nil && (len(s.Stacks) == 0 || len(s.Stacks) != len(s.Paths)) {

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 
+	"skerry.dev/skerry/internal/console"
+
 	"golang.org/x/sys/unix"
 
 	"skerry.dev/skerry/internal/cgroup"
@@ -52,6 +54,8 @@ func Hint(err error) string {
 		return "name a file: it would take the place of what is there"
 	case errors.Is(err, ErrNoAgent):
 		return "build both by 'make build'"
+	case lacksOwn(err):
+		return "build all of Skerry's programs by 'make build'"
 	case errors.Is(err, system.ErrUnknown):
 		return "'skerry systems' lists them"
 	case errors.Is(err, run.ErrDamaged):
@@ -126,8 +130,8 @@ func labHint(err error) string {
 
 // ownHint is the remedy that an error brings, or that its fields make.
 func ownHint(err error) string {
-	if usage, ok := errors.AsType[UsageError](err); ok && usage.remedy != "" {
-		return usage.remedy
+	if usage, ok := errors.AsType[console.UsageError](err); ok && usage.Remedy() != "" {
+		return usage.Remedy()
 	}
 	if said, ok := errors.AsType[*run.AgentError](err); ok && said.Hint != "" {
 		return said.Hint
@@ -160,6 +164,12 @@ func ownHint(err error) string {
 	return ""
 }
 
+// lacksOwn says that a program of Skerry's is missing.
+func lacksOwn(err error) bool {
+	m, ok := errors.AsType[*system.MissingError](err)
+	return ok && m.Need.Own
+}
+
 // folders are where the plug-ins of a system lie.
 func folders(name string) string {
 	return "systems/" + strings.Join(experiment.Parts(name), " and systems/")
@@ -175,27 +185,14 @@ func missing(err error) (packages []string, name string) {
 		}
 		return packages, name
 	}
-	if m, ok := errors.AsType[*system.MissingError](err); ok && !m.Need.Module {
+	if m, ok := errors.AsType[*system.MissingError](err); ok && m.Need.Package != "" {
 		return []string{m.Need.Package}, m.System
 	}
 	return nil, ""
 }
 
-// Explain prints an error and, where there is one, its remedy. Each of several
-// errors has a line; errors of a file bring their hints.
-func Explain(w io.Writer, err error) {
-	for line := range strings.Lines(err.Error()) {
-		kind := "error"
-		text, isHint := strings.CutPrefix(strings.TrimSpace(line), "hint: ")
-		if isHint {
-			kind = "hint"
-		}
-		_, _ = fmt.Fprintf(w, "skerry: %s: %s\n", kind, text)
-	}
-	if h := Hint(err); h != "" {
-		_, _ = fmt.Fprintf(w, "skerry: hint: %s\n", h)
-	}
-}
+// Explain prints an error and, where there is one, its remedy.
+func Explain(w io.Writer, err error) { console.Explain(w, "skerry", err, Hint(err)) }
 
 // toolHint says how a tool becomes one that is here.
 func toolHint(m *program.MissingError) string {

@@ -1,4 +1,4 @@
-package verb
+package console
 
 import (
 	"encoding/json"
@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
@@ -34,6 +35,22 @@ func PrintJSON(cmd *cobra.Command, document any) error {
 	encoder := json.NewEncoder(cmd.OutOrStdout())
 	encoder.SetIndent("", "  ")
 	return encoder.Encode(document)
+}
+
+// Explain prints what a program failed by and, where there is one, its remedy. Each of
+// several errors has a line; errors of a file bring their hints.
+func Explain(w io.Writer, program string, err error, remedy string) {
+	for line := range strings.Lines(err.Error()) {
+		kind := "error"
+		text, isHint := strings.CutPrefix(strings.TrimSpace(line), "hint: ")
+		if isHint {
+			kind = "hint"
+		}
+		_, _ = fmt.Fprintf(w, "%s: %s: %s\n", program, kind, text)
+	}
+	if remedy != "" {
+		_, _ = fmt.Fprintf(w, "%s: hint: %s\n", program, remedy)
+	}
 }
 
 // IsTerminal says that a file is shown as it is written.
