@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// Main builds skerry and skerry-agent into a folder of their own, tells it to
+// Main builds skerry and the programs beside it into a folder of their own, tells it to
 // use, runs the tests and removes the folder. It returns the exit status.
 func Main(m *testing.M, use func(dir string)) int {
 	dir, err := os.MkdirTemp("", "skerry-test-")
@@ -24,7 +24,7 @@ func Main(m *testing.M, use func(dir string)) int {
 		return 1
 	}
 	cmd := exec.Command("go", "build", "-trimpath", "-o", dir,
-		"skerry.dev/skerry/cmd/skerry", "skerry.dev/skerry/cmd/skerry-agent")
+		"skerry.dev/skerry/cmd/skerry", "skerry.dev/skerry/cmd/skerry-agent", "skerry.dev/skerry/cmd/skerry-gateway")
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	cmd.Stderr = os.Stderr
 	if err := cmd.Run(); err != nil {

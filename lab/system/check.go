@@ -32,8 +32,14 @@ func (p *Plugin) check(document *strict.Document, folder string) error {
 	}
 	for i, need := range p.Needs {
 		at := fmt.Sprintf("needs[%d]", i)
-		if need.Module == (need.Package != "") {
-			return document.Errorf(at, "write package: NAME of Debian, or module: true", "the program %q comes from a package or a module, one of the two", need.Program)
+		from := 0
+		for _, is := range []bool{need.Package != "", need.Module, need.Own} {
+			if is {
+				from++
+			}
+		}
+		if from != 1 {
+			return document.Errorf(at, "write package: NAME of Debian, module: true, or own: true for one of Skerry's", "the program %q comes from a package, from a module or with Skerry, one of the three", need.Program)
 		}
 		if known := gobuild.Names(); need.Module && !slices.Contains(known, need.Program) {
 			return document.Errorf(at+".program", nearest.Hint(need.Program, known), "no module is pinned for the program %q", need.Program)

@@ -7,25 +7,27 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"skerry.dev/skerry/internal/gobuild"
 )
 
 // Need is a program, with the Debian package that carries it or, where Module is
-// set, built from its pinned Go module by internal/gobuild. Steps find either on
-// their path.
+// set, built from its pinned Go module by internal/gobuild, or where Own is set one of
+// Skerry's, which lies beside the one that runs. Steps find all on their path.
 type Need struct {
 	Program string `yaml:"program"`
 	Package string `yaml:"package,omitempty"`
 	Module  bool   `yaml:"module,omitempty"`
+	Own     bool   `yaml:"own,omitempty"`
 }
 
 // MissingError says which program a system needs and does not find.
 type MissingError struct {
 	System string
 	Need   Need
-	// Err is why it cannot be built, for a need that is.
+	// Err is why it cannot be built or is not there, for a need that is not installed.
 	Err error
 }
 
@@ -33,6 +35,9 @@ type MissingError struct {
 func (e *MissingError) Error() string {
 	if e.Need.Module {
 		return fmt.Sprintf("system %s needs the program %s, which is built from its Go module: %v", e.System, e.Need.Program, e.Err)
+	}
+	if e.Need.Own {
+		return fmt.Sprintf("system %s needs Skerry's program %s: %v", e.System, e.Need.Program, e.Err)
 	}
 	return fmt.Sprintf("system %s needs the program %s, which is not installed", e.System, e.Need.Program)
 }
@@ -50,6 +55,8 @@ func (p *Plugin) Missing() []error {
 	for _, n := range p.Needs {
 		switch _, err := p.find(n); {
 		case err == nil:
+		case n.Own:
+			missing = append(missing, err)
 		case !n.Module:
 			missing = append(missing, &MissingError{System: p.Name, Need: n})
 		default:
@@ -63,6 +70,13 @@ func (p *Plugin) Missing() []error {
 
 // find is the path of a program that is on the machine.
 func (p *Plugin) find(n Need) (string, error) {
+	if n.Own {
+		path, err := beside(n.Program)
+		if err != nil {
+			return "", &MissingError{System: p.Name, Need: n, Err: err}
+		}
+		return path, nil
+	}
 	if !n.Module {
 		return exec.LookPath(n.Program)
 	}
@@ -72,11 +86,22 @@ func (p *Plugin) find(n Need) (string, error) {
 	return "", &MissingError{System: p.Name, Need: n, Err: ErrNotBuilt}
 }
 
-// env puts the programs that were built first on the path of the steps.
+// beside finds a program that lies in the folder of the one that runs.
+func beside(program string) (string, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return "", err
+	}
+	path := filepath.Join(filepath.Dir(self), program)
+	_, err = os.Stat(path)
+	return path, err
+}
+
+// env puts the programs that are not installed first on the path of the steps.
 func (p *Plugin) env() []string {
 	var folders []string
 	for _, n := range p.Needs {
-		if path := p.built[n.Program]; path != "" {
+		if path, err := p.find(n); err == nil && n.Package == "" && !slices.Contains(folders, filepath.Dir(path)) {
 			folders = append(folders, filepath.Dir(path))
 		}
 	}

@@ -6,6 +6,8 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -54,8 +56,8 @@ func TestBrokenPlugins(t *testing.T) {
 		{"address without a route", address, "route and address go together"},
 		{"route without an address", route + "  inner: \"{{.Node.IP}}\"\n", "route and address go together"},
 		{"no program of a module", route + address + "needs: [{program: nebulla, module: true}]\n", `test/system.yaml:7:19: no module is pinned for the program "nebulla"`},
-		{"a program of nowhere", route + address + "needs: [{program: x}]\n", `the program "x" comes from a package or a module`},
-		{"a program of both", route + address + "needs: [{program: nebula, package: nebula, module: true}]\n", `the program "nebula" comes from a package or a module`},
+		{"a program of nowhere", route + address + "needs: [{program: x}]\n", `the program "x" comes from a package, from a module or with Skerry`},
+		{"a program of both", route + address + "needs: [{program: nebula, package: nebula, module: true}]\n", `the program "nebula" comes from a package, from a module or with Skerry`},
 		{"unknown role in the route", "  route: [client, sevrice]\n" + address, `test/system.yaml:5:19: unknown role "sevrice"`},
 		{"unknown role of a step", route + "  start:\n    - {at: moon, run: x}\n" + address, `test/system.yaml:7:7: unknown role "moon"`},
 		{"route over each node", "  route: [client, each]\n" + address, `unknown role "each"`},
@@ -290,6 +292,38 @@ func TestBuiltNeed(t *testing.T) {
 		t.Errorf("without Go on the path nothing is missing: %v", err)
 	} else if missing := again.Missing()[0]; !errors.Is(missing, gobuild.ErrNoGo) {
 		t.Errorf("missing %v", missing)
+	}
+}
+
+// A program of Skerry's own lies beside the one that runs, and is on the path of the
+// steps.
+func TestOwnNeed(t *testing.T) {
+	tree := plugin(route + "  start:\n    - {at: client, run: serve, daemon: d}\n" + address)
+	tree["test/system.yaml"].Data = append(tree["test/system.yaml"].Data, "needs: [{program: skerry-test, own: true}]\n"...)
+	s, err := system.Load(tree, "test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if missing := s.Missing(); len(missing) != 1 || !strings.Contains(missing[0].Error(), "needs Skerry's program skerry-test: ") {
+		t.Errorf("missing %v", missing)
+	}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(filepath.Dir(self), "skerry-test")
+	if err := os.WriteFile(path, nil, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.Remove(path) })
+	t.Setenv("PATH", "/bin")
+	lab := &fake{}
+	r, err := s.Start(t.Context(), lab, values(t, t.TempDir()))
+	if err == nil {
+		err = r.Connect(t.Context())
+	}
+	if want := []string{"PATH=" + filepath.Dir(self) + ":/bin"}; err != nil || len(s.Missing()) > 0 || !slices.Equal(lab.env, want) {
+		t.Errorf("the steps have %q, %v", lab.env, err)
 	}
 }
 

@@ -1,0 +1,176 @@
+package gateway_test
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"net"
+	"net/netip"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"skerry.dev/skerry/fabric/gateway"
+	"skerry.dev/skerry/fabric/identity/identitytest"
+	"skerry.dev/skerry/fabric/policy"
+	"skerry.dev/skerry/fabric/snapshot"
+	"skerry.dev/skerry/fabric/transport"
+)
+
+// log is what gateways have said.
+type log struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (l *log) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(b)
+}
+
+func (l *log) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
+
+// run runs a gateway until the test ends.
+func run(t *testing.T, config gateway.Config, s *snapshot.Snapshot) *log {
+	t.Helper()
+	said := &log{}
+	g, err := gateway.New(config, s, slog.New(slog.NewTextHandler(said, nil)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error)
+	go func() { done <- g.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+	return said
+}
+
+// port is an address that nobody listens at.
+func port(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
+
+func allow(from, to policy.Requirement) []policy.Policy {
+	return []policy.Policy{{Name: "p", From: []policy.Selector{{from}}, To: []policy.Selector{{to}}}}
+}
+
+func is(key, value string) policy.Requirement {
+	return policy.Requirement{Key: key, Operator: policy.In, Values: []string{value}}
+}
+
+// A client of one cluster calls a service of another where the policies of both allow
+// it; each side says why it does not.
+func TestGateways(t *testing.T) {
+	service, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer service.Close()
+	go func() {
+		for {
+			conn, err := service.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				_, _ = io.Copy(conn, conn)
+				conn.Close()
+			}()
+		}
+	}()
+	folders := identitytest.New(t, "c1", "c2")
+	c1, target := port(t), func(name string) transport.Target {
+		return transport.Target{Namespace: "default", Name: name, Port: 80, Protocol: transport.TCP}
+	}
+	exporter := run(t, gateway.Config{Identity: folders["c1"], Listen: c1, Connections: 1}, &snapshot.Snapshot{
+		Exports:  []snapshot.Export{{Target: target("web"), Backends: []string{service.Addr().String()}}, {Target: target("dead"), Backends: []string{port(t)}}},
+		Policies: allow(is(policy.Cluster, "c2"), policy.Requirement{Key: policy.Service, Operator: policy.NotIn, Values: []string{"secret"}}),
+	})
+	fronts := map[string]string{}
+	var imports []snapshot.Import
+	for _, name := range []string{"web", "dead", "secret", "none", "forbidden"} {
+		fronts[name] = port(t)
+		imports = append(imports, snapshot.Import{Target: target(name), Listen: []netip.AddrPort{netip.MustParseAddrPort(fronts[name])}, From: []string{"c1"}})
+	}
+	importer := run(t, gateway.Config{Identity: folders["c2"], Connections: 1}, &snapshot.Snapshot{
+		Peers: []snapshot.Peer{{Name: "c1", Gateways: []string{c1}}}, Imports: imports,
+		Policies: allow(is(policy.Cluster, "c2"), policy.Requirement{Key: policy.Service, Operator: policy.NotIn, Values: []string{"forbidden"}}),
+	})
+	for _, c := range []struct{ name, exporter, importer string }{
+		{"web", "", ""},
+		{"dead", "connection refused", "no backend accepts"},
+		{"secret", "denied: no policy selects it", "denied by policy"},
+		{"none", "no such service", "no such service"},
+		{"forbidden", "", "denied: no policy selects it"},
+	} {
+		got := call(t, fronts[c.name])
+		if (got == "hello") != (c.importer == "") {
+			t.Errorf("%s: got %q", c.name, got)
+		}
+		for who, said := range map[*log]string{exporter: c.exporter, importer: c.importer} {
+			if said != "" && !eventually(func() bool { return hasLine(who.String(), "default/"+c.name+":80", said) }) {
+				t.Errorf("%s: no line %q in\n%s", c.name, said, who)
+			}
+		}
+	}
+}
+
+// call says hello, and gives what comes back.
+func call(t *testing.T, address string) string {
+	t.Helper()
+	var conn net.Conn
+	if !eventually(func() (ok bool) {
+		var err error
+		conn, err = net.Dial("tcp", address)
+		return err == nil
+	}) {
+		t.Fatalf("nobody listens at %s", address)
+	}
+	defer conn.Close()
+	_ = conn.SetDeadline(time.Now().Add(20 * time.Second))
+	_, _ = conn.Write([]byte("hello"))
+	b := make([]byte, 5)
+	n, _ := io.ReadFull(conn, b)
+	return string(b[:n])
+}
+
+func hasLine(text string, parts ...string) bool {
+	for line := range strings.Lines(text) {
+		has := true
+		for _, part := range parts {
+			has = has && strings.Contains(line, part)
+		}
+		if has {
+			return true
+		}
+	}
+	return false
+}
+
+// eventually tries for up to 20 s.
+func eventually(try func() bool) bool {
+	for range 2000 {
+		if try() {
+			return true
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	return false
+}

@@ -1,0 +1,266 @@
+package native
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"sync"
+	"sync/atomic"
+
+	"skerry.dev/skerry/fabric/transport"
+)
+
+// connection carries one stream at a time between two gateways.
+//
+// Bytes of an application: its socket → pump → connection.out → TLS → the peer's
+// serve → deliver → the service's socket; and back the same way. Each direction of a
+// stream has one goroutine: pump reads the socket and writes frames under the
+// connection's lock, serve reads frames and writes sockets. Nothing is queued between
+// them: a reader that is slow holds up the TCP connection below, and that the sender.
+type connection struct {
+	conn    net.Conn
+	buffers *buffers
+	// open begins the streams that the peer asks for; nil where it may not.
+	open func(c *connection, s *stream, m message)
+	// freed is called when the connection can take another stream.
+	freed func(c *connection)
+
+	write   sync.Mutex
+	ponging atomic.Bool
+
+	mu sync.Mutex
+	// streams by number, of those from which bytes may come yet.
+	streams map[uint32]*stream
+	current *stream // the one that owns the connection, by not having said its end
+	live    int     // streams that are not over
+	retired bool    // it ends with the last of them
+	last    uint32  // number of the newest stream
+	err     error   // why the connection is over
+}
+
+// streamsMax is how many streams a connection may have, one that owns it and those that
+// only the other side has yet to end.
+const streamsMax = 64
+
+func newConnection(conn net.Conn, b *buffers) *connection {
+	return &connection{conn: conn, buffers: b, streams: map[uint32]*stream{}}
+}
+
+// serve reads frames until the connection ends, and says why it did.
+func (c *connection) serve() error {
+	err := c.frames()
+	c.end(err)
+	return err
+}
+
+func (c *connection) frames() error {
+	for {
+		h, err := readHeader(c.conn)
+		if err != nil {
+			return err
+		}
+		if err := c.frame(h); err != nil {
+			return err
+		}
+	}
+}
+
+// frame takes one.
+func (c *connection) frame(h header) error {
+	switch h.kind {
+	case kindOpen:
+		return c.opened(h)
+	case kindPad:
+		return c.skip(h.length)
+	case kindPing:
+		return c.pong(h.length)
+	case kindPong:
+		return c.skip(h.length)
+	}
+	s := c.stream(h.stream)
+	if s == nil { // it was reset here, and the peer does not know yet
+		return c.skip(h.length)
+	}
+	switch h.kind {
+	case kindData:
+		return s.deliver(h.length)
+	case kindFIN:
+		s.peerFinished()
+		return nil
+	}
+	var code [codeBytes]byte
+	if _, err := io.ReadFull(c.conn, code[:]); err != nil {
+		return err
+	}
+	s.peerReset(transport.Code(binary.BigEndian.Uint32(code[:])))
+	return nil
+}
+
+// opened begins a stream that the peer asks for.
+func (c *connection) opened(h header) error {
+	m, first, err := readOpen(c.conn, h.length)
+	if err != nil {
+		return err
+	}
+	s, err := c.accept(h.stream)
+	if err != nil {
+		return err
+	}
+	c.open(c, s, m)
+	if first == 0 {
+		return nil
+	}
+	return s.deliver(first)
+}
+
+// accept makes a stream that the peer has begun. Numbers rise, so that none is taken
+// twice.
+func (c *connection) accept(id uint32) (*stream, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case c.open == nil:
+		return nil, fmt.Errorf("a stream opened by who was called: %w", ErrProtocol)
+	case id <= c.last:
+		return nil, fmt.Errorf("stream %d after stream %d: %w", id, c.last, ErrProtocol)
+	case len(c.streams) > 0:
+		return nil, fmt.Errorf("stream %d before the one before has ended: %w", id, ErrProtocol)
+	case c.live >= streamsMax:
+		return nil, fmt.Errorf("more than %d streams: %w", streamsMax, ErrProtocol)
+	}
+	c.last = id
+	return c.addLocked(id), nil
+}
+
+// begin makes the next stream of this side.
+func (c *connection) begin() (*stream, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.err != nil {
+		return nil, c.err
+	}
+	c.last++
+	s := c.addLocked(c.last)
+	c.current = s
+	return s, nil
+}
+
+func (c *connection) addLocked(id uint32) *stream {
+	s := newStream(id, c)
+	c.streams[id] = s
+	c.live++
+	return s
+}
+
+func (c *connection) stream(id uint32) *stream {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.streams[id]
+}
+
+// changed notes that directions of a stream are over: what still comes of one whose
+// peer has ended is skipped, and one that has said its end no longer owns the connection.
+func (c *connection) changed(s *stream, mine, theirs bool) {
+	c.mu.Lock()
+	if !theirs {
+		delete(c.streams, s.id)
+	}
+	if !mine && !theirs {
+		c.live--
+	}
+	freed := !mine && c.current == s
+	if freed {
+		c.current = nil
+	}
+	done := c.retired && c.live == 0
+	c.mu.Unlock()
+	if freed && c.freed != nil {
+		c.freed(c)
+	}
+	if done {
+		c.end(ErrClosed)
+	}
+}
+
+// retire ends the connection when its last stream does.
+func (c *connection) retire() {
+	c.mu.Lock()
+	c.retired = true
+	idle := c.live == 0
+	c.mu.Unlock()
+	if idle {
+		c.end(ErrClosed)
+	}
+}
+
+// end closes the connection and breaks its streams.
+func (c *connection) end(err error) {
+	if err == nil || errors.Is(err, io.EOF) {
+		err = errors.New("the peer closed the connection")
+	}
+	c.mu.Lock()
+	if c.err != nil {
+		c.mu.Unlock()
+		return
+	}
+	c.err = err
+	broken := c.streams
+	c.streams = nil
+	c.mu.Unlock()
+	_ = c.conn.Close() // it is over either way
+	for _, s := range broken {
+		s.breakOff(err)
+	}
+}
+
+// over says why the connection has ended, nil while it has not.
+func (c *connection) over() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.err
+}
+
+// out writes a frame whose header has its place at the begin of the buffer.
+func (c *connection) out(k kind, stream uint32, buf []byte) error {
+	header{k, len(buf) - headerBytes, stream}.put(buf)
+	c.write.Lock()
+	defer c.write.Unlock()
+	_, err := c.conn.Write(buf)
+	return err
+}
+
+// reset tells the peer that a stream is over.
+func (c *connection) reset(stream uint32, code transport.Code) {
+	var b [headerBytes + codeBytes]byte
+	binary.BigEndian.PutUint32(b[headerBytes:], uint32(code))
+	if err := c.out(kindReset, stream, b[:]); err != nil {
+		c.end(err)
+	}
+}
+
+// pong sends back what a ping carries. Who reads never waits to write: if both sides
+// did, neither would read again. A ping that comes while another is answered is not.
+func (c *connection) pong(length int) error {
+	b := make([]byte, headerBytes+length)
+	if _, err := io.ReadFull(c.conn, b[headerBytes:]); err != nil {
+		return err
+	}
+	if !c.ponging.CompareAndSwap(false, true) {
+		return nil
+	}
+	go func() {
+		defer c.ponging.Store(false)
+		if err := c.out(kindPong, 0, b); err != nil {
+			c.end(err)
+		}
+	}()
+	return nil
+}
+
+// skip reads what nobody wants.
+func (c *connection) skip(length int) error {
+	_, err := io.CopyN(io.Discard, c.conn, int64(length))
+	return err
+}

@@ -1,0 +1,164 @@
+package native
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"io"
+	"net"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"skerry.dev/skerry/fabric/identity"
+	"skerry.dev/skerry/fabric/transport"
+)
+
+var asked = message{
+	Target: transport.Target{Namespace: "default", Name: "web", Port: 80, Protocol: transport.TCP},
+	Source: map[string]string{"label/app": "cart"}, Confirm: true,
+}
+
+func frame(k kind, stream uint32, payload ...byte) []byte {
+	b := make([]byte, headerBytes, headerBytes+len(payload))
+	header{k, len(payload), stream}.put(b)
+	return append(b, payload...)
+}
+
+func openFrame(t testing.TB, stream uint32, m message, first string) []byte {
+	t.Helper()
+	payload, err := appendOpen(nil, m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return frame(kindOpen, stream, append(payload, first...)...)
+}
+
+func TestOpenFrame(t *testing.T) {
+	r := bytes.NewReader(openFrame(t, 7, asked, "GET /"))
+	h, err := readHeader(r)
+	if err != nil || h.kind != kindOpen || h.stream != 7 {
+		t.Fatal(h, err)
+	}
+	m, first, err := readOpen(r, h.length)
+	if err != nil || !reflect.DeepEqual(m, asked) {
+		t.Errorf("got %+v, %v", m, err)
+	}
+	if rest, _ := io.ReadAll(r); string(rest) != "GET /" || first != len(rest) {
+		t.Errorf("%d first bytes: %q", first, rest)
+	}
+	long := asked
+	long.Source = map[string]string{"x": strings.Repeat("y", openMax)}
+	if _, err := appendOpen(nil, long); err == nil {
+		t.Error("a message over the bound is sent")
+	}
+}
+
+// A peer that breaks the protocol is known by it, and its connection is over.
+func TestMisbehaviour(t *testing.T) {
+	good := openFrame(t, 1, asked, "x")
+	for name, said := range map[string][]byte{
+		"no kind":                      frame(0, 1),
+		"a kind of the future":         frame(99, 0, 1, 2, 3),
+		"1 GB":                         {byte(kindData), 0xff, 0xff, 0xff, 0, 0, 0, 1},
+		"data of no stream":            frame(kindData, 0, 1),
+		"nothing as data":              frame(kindData, 1),
+		"padding of a stream":          frame(kindPad, 1, 1),
+		"a long ping":                  frame(kindPing, 0, make([]byte, pingMax+1)...),
+		"a reset without a code":       frame(kindReset, 1),
+		"an open frame too short":      frame(kindOpen, 1, 0),
+		"a message past its frame":     frame(kindOpen, 1, 0, 9, 0xa0),
+		"a message that is no CBOR":    frame(kindOpen, 1, 0, 1, 0xff),
+		"a message of something else":  frame(kindOpen, 1, 0, 1, 0x01),
+		"an unknown field":             frame(kindOpen, 1, 0, 3, 0xa1, 0x18, 0x63),
+		"an open frame twice":          append(bytes.Clone(good), good...),
+		"a stream before the last one": append(append(openFrame(t, 5, asked, ""), frame(kindFIN, 5)...), openFrame(t, 4, asked, "")...),
+	} {
+		if err := served(t, said, refusing); !errors.Is(err, ErrProtocol) {
+			t.Errorf("%s: got %v", name, err)
+		}
+	}
+	ended := make(chan struct{})
+	defer close(ended)
+	two := append(openFrame(t, 1, asked, ""), openFrame(t, 2, asked, "")...)
+	err := served(t, two, func(context.Context, identity.Name, transport.Request) (transport.Conn, error) {
+		<-ended
+		return nil, io.EOF
+	})
+	if !errors.Is(err, ErrProtocol) {
+		t.Errorf("a stream inside another: got %v", err)
+	}
+	for name, said := range map[string][]byte{
+		"bytes of an unknown stream": frame(kindData, 9, 1, 2),
+		"its end":                    frame(kindFIN, 9),
+		"its reset":                  frame(kindReset, 9, 0, 0, 0, 1),
+		"padding":                    frame(kindPad, 0, make([]byte, 1000)...),
+		"a pong that nobody wants":   frame(kindPong, 0, 1),
+		"a stream after another":     append(append(bytes.Clone(good), frame(kindFIN, 1)...), openFrame(t, 2, asked, "")...),
+	} {
+		if err := served(t, said, refusing); !errors.Is(err, io.EOF) {
+			t.Errorf("%s: got %v, want the end of it", name, err)
+		}
+	}
+}
+
+// served is how a connection ends on which a peer says that, then no more.
+func served(t testing.TB, said []byte, backend transport.Backend) error {
+	t.Helper()
+	near, far := net.Pipe()
+	go func() { _, _ = io.Copy(io.Discard, far) }()
+	go func() {
+		_, _ = far.Write(said)
+		_ = far.Close()
+	}()
+	return NewServer(backend).Serve(near, identity.Name{})
+}
+
+func refusing(context.Context, identity.Name, transport.Request) (transport.Conn, error) {
+	return nil, &transport.Refusal{Code: transport.NoService}
+}
+
+// A ping comes back as it was.
+func TestPing(t *testing.T) {
+	near, far := net.Pipe()
+	go func() { _ = NewServer(nil).Serve(near, identity.Name{}) }()
+	defer far.Close()
+	_ = far.SetDeadline(time.Now().Add(20 * time.Second))
+	if _, err := far.Write(frame(kindPing, 0, []byte("now")...)); err != nil {
+		t.Fatal(err)
+	}
+	got := make([]byte, headerBytes+3)
+	if _, err := io.ReadFull(far, got); err != nil || !bytes.Equal(got, frame(kindPong, 0, []byte("now")...)) {
+		t.Errorf("%q, %v", got, err)
+	}
+}
+
+// Nothing that a peer says does more than end its connection.
+func FuzzServe(f *testing.F) {
+	f.Add(openFrame(f, 1, asked, "x"))
+	f.Add(frame(kindPad, 0, 1, 2, 3))
+	f.Add(append(openFrame(f, 1, asked, "x"), frame(kindFIN, 1)...))
+	f.Fuzz(func(t *testing.T, said []byte) { _ = served(t, said, refusing) })
+}
+
+// A header that is taken is within the bounds, and written as it was read.
+func FuzzHeader(f *testing.F) {
+	f.Add(frame(kindData, 1, 1)[:headerBytes])
+	f.Fuzz(func(t *testing.T, data []byte) {
+		if len(data) < headerBytes {
+			return
+		}
+		b := [headerBytes]byte(data)
+		h, err := parseHeader(b)
+		if err != nil {
+			return
+		}
+		var again [headerBytes]byte
+		h.put(again[:])
+		if again != b || h.length > payloadMax || binary.BigEndian.Uint32(b[4:]) != h.stream {
+			t.Errorf("%x was read as %+v", b, h)
+		}
+	})
+}

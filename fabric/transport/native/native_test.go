@@ -1,0 +1,317 @@
+package native_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"crypto/tls"
+	"errors"
+	"io"
+	"net"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"skerry.dev/skerry/fabric/identity"
+	"skerry.dev/skerry/fabric/identity/identitytest"
+	"skerry.dev/skerry/fabric/transport"
+	"skerry.dev/skerry/fabric/transport/native"
+)
+
+var web = transport.Target{Namespace: "default", Name: "web", Port: 80, Protocol: transport.TCP}
+
+// pair is two gateways: applications connect at front, and what backend dials answers.
+type pair struct {
+	front string
+	pool  *native.Pool
+	// dialled counts the connections between the gateways.
+	dialled *atomic.Int32
+	// broken are the errors of streams at the side that calls.
+	broken chan error
+
+	mu    *sync.Mutex
+	conns *[]net.Conn
+}
+
+// cut ends all connections between the gateways.
+func (p pair) cut() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, conn := range *p.conns {
+		_ = conn.(*tls.Conn).NetConn().Close()
+	}
+	*p.conns = nil
+}
+
+// newPair runs two gateways until the test ends.
+func newPair(t *testing.T, size int, backend transport.Backend) pair {
+	t.Helper()
+	stores := identitytest.Stores(t, "c1", "c2")
+	l, err := tls.Listen("tcp", "127.0.0.1:0", stores["c1"].Server(native.Protocol))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := pair{
+		pool:    native.NewPool(l.Addr().String(), stores["c2"].Client("c1", native.Protocol), size),
+		dialled: new(atomic.Int32), broken: make(chan error, 1000),
+		mu: new(sync.Mutex), conns: new([]net.Conn),
+	}
+	server := native.NewServer(backend)
+	var running sync.WaitGroup
+	ctx, cancel := context.WithCancel(context.Background())
+	t.Cleanup(func() {
+		cancel()
+		l.Close()
+		running.Wait()
+	})
+	running.Go(func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			p.dialled.Add(1)
+			p.mu.Lock()
+			*p.conns = append(*p.conns, conn)
+			p.mu.Unlock()
+			running.Go(func() {
+				defer conn.Close()
+				context.AfterFunc(ctx, func() { conn.Close() })
+				if err := conn.(*tls.Conn).Handshake(); err != nil {
+					return // it was cut
+				}
+				name, err := identity.Peer(conn.(*tls.Conn).ConnectionState())
+				if err != nil || name.String() != "c2/g1" {
+					t.Errorf("called by %v: %v", name, err)
+				}
+				_ = server.Serve(conn, name)
+			})
+		}
+	})
+	running.Go(func() { p.pool.Keep(ctx) })
+	p.front = listen(t, func(app *net.TCPConn) {
+		p.broken <- p.pool.Carry(ctx, transport.Request{Target: web, Source: map[string]string{"label/app": "x"}}, app)
+	})
+	for !p.pool.Ready() {
+		time.Sleep(time.Millisecond)
+	}
+	return p
+}
+
+// listen serves connections of TCP until the test ends.
+func listen(t *testing.T, serve func(*net.TCPConn)) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	go func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go serve(conn.(*net.TCPConn))
+		}
+	}()
+	return l.Addr().String()
+}
+
+// to is a backend at an address.
+func to(address string) transport.Backend {
+	return func(ctx context.Context, _ identity.Name, r transport.Request) (transport.Conn, error) {
+		if r.Target != web || r.Source["label/app"] != "x" {
+			return nil, &transport.Refusal{Code: transport.NoService}
+		}
+		conn, err := new(net.Dialer).DialContext(ctx, "tcp", address)
+		if err != nil {
+			return nil, err
+		}
+		return conn.(*net.TCPConn), nil
+	}
+}
+
+// echo says back what it hears, and ends when it has heard all.
+func echo(conn *net.TCPConn) {
+	_, _ = io.Copy(conn, conn)
+	_ = conn.CloseWrite()
+}
+
+func dial(t *testing.T, address string) *net.TCPConn {
+	t.Helper()
+	conn, err := net.Dial("tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	_ = conn.SetDeadline(time.Now().Add(20 * time.Second))
+	return conn.(*net.TCPConn)
+}
+
+// All that an application says arrives and comes back, of any size; both sides may end
+// their direction first, and connections between the gateways serve one stream after
+// the other.
+func TestStreams(t *testing.T) {
+	p := newPair(t, 1, to(listen(t, echo)))
+	for _, size := range []int{0, 1, 60, 64 << 10, 64<<10 + 1, 5 << 20} {
+		said := make([]byte, size)
+		_, _ = rand.Read(said)
+		app := dial(t, p.front)
+		go func() {
+			_, _ = app.Write(said)
+			_ = app.CloseWrite()
+		}()
+		heard, err := io.ReadAll(app)
+		if err != nil || !bytes.Equal(heard, said) {
+			t.Errorf("%d bytes: %d came back, %v", size, len(heard), err)
+		}
+		app.Close()
+		if err := <-p.broken; err != nil {
+			t.Errorf("%d bytes: %v", size, err)
+		}
+	}
+	// One is dialled ahead while another is in use.
+	if n := p.dialled.Load(); n > 2 {
+		t.Errorf("%d connections for one stream after the other", n)
+	}
+}
+
+// A service that speaks first is heard by an application that says nothing.
+func TestServerSpeaksFirst(t *testing.T) {
+	p := newPair(t, 1, to(listen(t, func(conn *net.TCPConn) {
+		_, _ = conn.Write([]byte("220 ready"))
+		_ = conn.CloseWrite()
+		_, _ = io.Copy(io.Discard, conn)
+		conn.Close()
+	})))
+	app := dial(t, p.front)
+	heard, err := io.ReadAll(app)
+	if err != nil || string(heard) != "220 ready" {
+		t.Errorf("%q, %v", heard, err)
+	}
+	if _, err := app.Write([]byte("QUIT")); err != nil { // its own direction is open yet
+		t.Error(err)
+	}
+	app.Close()
+	if err := <-p.broken; err != nil {
+		t.Error(err)
+	}
+}
+
+// A reset at one end is a reset at the other.
+func TestResets(t *testing.T) {
+	heard := make(chan error, 1)
+	address := listen(t, func(conn *net.TCPConn) {
+		b := make([]byte, 5)
+		_, _ = io.ReadFull(conn, b)
+		if string(b) == "reset" {
+			transport.Reset(conn)
+			return
+		}
+		_, err := conn.Read(b)
+		heard <- err
+	})
+	p := newPair(t, 1, to(address))
+	app := dial(t, p.front)
+	_, _ = app.Write([]byte("reset"))
+	if _, err := app.Read(make([]byte, 1)); !errors.Is(err, syscall.ECONNRESET) {
+		t.Errorf("the application hears %v of a service that resets", err)
+	}
+	if err := <-p.broken; err == nil {
+		t.Error("no error")
+	}
+	app = dial(t, p.front)
+	_, _ = app.Write([]byte("hello"))
+	transport.Reset(app)
+	if err := <-heard; !errors.Is(err, syscall.ECONNRESET) {
+		t.Errorf("the service hears %v of an application that resets", err)
+	}
+}
+
+// Why a stream is refused reaches the side that asked.
+func TestRefusals(t *testing.T) {
+	nobody, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	nobody.Close()
+	for code, backend := range map[transport.Code]transport.Backend{
+		transport.Unreachable: to(nobody.Addr().String()),
+		transport.Denied: func(context.Context, identity.Name, transport.Request) (transport.Conn, error) {
+			return nil, &transport.Refusal{Code: transport.Denied}
+		},
+	} {
+		p := newPair(t, 1, backend)
+		app := dial(t, p.front)
+		_, err := app.Write(make([]byte, 1<<20))
+		if err == nil { // a kernel tells of a reset once
+			_, err = app.Read(make([]byte, 1))
+		}
+		if !errors.Is(err, syscall.ECONNRESET) {
+			t.Errorf("%s: the application hears %v", code, err)
+		}
+		refusal, ok := errors.AsType[*transport.Refusal](<-p.broken)
+		if !ok || refusal.Code != code {
+			t.Errorf("got %v, want %s", refusal, code)
+		}
+	}
+}
+
+// When the connection below ends, the application hears of it, and the next one is
+// served by another connection.
+func TestConnectionCut(t *testing.T) {
+	p := newPair(t, 1, to(listen(t, echo)))
+	for range 2 {
+		var app *net.TCPConn
+		b := make([]byte, 5)
+		for try := 0; ; try++ { // the side that calls may not know yet of the cut before
+			app = dial(t, p.front)
+			_, _ = app.Write([]byte("hello"))
+			_, err := io.ReadFull(app, b)
+			if err == nil {
+				break
+			}
+			<-p.broken
+			if try == 20 {
+				t.Fatal(err)
+			}
+			time.Sleep(50 * time.Millisecond)
+		}
+		p.cut()
+		if _, err := app.Read(b); !errors.Is(err, syscall.ECONNRESET) {
+			t.Errorf("the application hears %v", err)
+		}
+		if err := <-p.broken; err == nil {
+			t.Error("no error")
+		}
+	}
+}
+
+// Streams at once have connections of their own, also more than are ahead of need.
+func TestManyAtOnce(t *testing.T) {
+	p := newPair(t, 2, to(listen(t, echo)))
+	const n = 50
+	var all []*net.TCPConn
+	for range n {
+		app := dial(t, p.front)
+		if _, err := app.Write([]byte("hello")); err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, app)
+	}
+	for _, app := range all {
+		b := make([]byte, 5)
+		if _, err := io.ReadFull(app, b); err != nil || string(b) != "hello" {
+			t.Fatalf("%q, %v", b, err)
+		}
+	}
+	for _, app := range all {
+		app.Close()
+		if err := <-p.broken; err != nil {
+			t.Error(err)
+		}
+	}
+}

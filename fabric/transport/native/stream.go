@@ -1,0 +1,221 @@
+package native
+
+import (
+	"errors"
+	"io"
+	"sync"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"skerry.dev/skerry/fabric/transport"
+)
+
+// stream is an application's connection on its way between two gateways; this side's
+// socket is that of the application or that of the service.
+type stream struct {
+	id uint32
+	c  *connection
+
+	mu     sync.Mutex
+	app    transport.Conn // nil until it is joined
+	joined chan struct{}  // closed when app is there, or never will be
+	// mine and theirs are the directions that are open yet.
+	mine, theirs bool
+	err          error // why it was broken off
+	ended        chan struct{}
+}
+
+func newStream(id uint32, c *connection) *stream {
+	return &stream{id: id, c: c, mine: true, theirs: true, joined: make(chan struct{}), ended: make(chan struct{})}
+}
+
+// join gives the stream its socket. It says whether the stream is still wanted.
+func (s *stream) join(app transport.Conn) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.err != nil {
+		return false
+	}
+	s.app = app
+	close(s.joined)
+	return true
+}
+
+// refuse ends a stream that has no socket, and tells the peer why.
+func (s *stream) refuse(code transport.Code) {
+	if s.fail(&transport.Refusal{Code: code}) {
+		s.c.reset(s.id, code)
+	}
+}
+
+// pump sends what the socket says until that ends, then says so. It returns when this
+// direction of the stream is over.
+func (s *stream) pump() {
+	for {
+		buf, n, err := s.c.buffers.readWhenReady(s.app)
+		if n > 0 {
+			err = s.c.out(kindData, s.id, buf.b[:headerBytes+n])
+		}
+		s.c.buffers.put(buf)
+		switch {
+		case n > 0 && err != nil:
+			s.c.end(err)
+			return
+		case errors.Is(err, io.EOF):
+			s.finish()
+			return
+		case err != nil:
+			s.refuse(transport.Broken)
+			return
+		}
+	}
+}
+
+// finish tells the peer that no more bytes come.
+func (s *stream) finish() {
+	var b [headerBytes]byte
+	if err := s.c.out(kindFIN, s.id, b[:]); err != nil {
+		s.c.end(err)
+		return
+	}
+	s.close(func() { s.mine = false })
+}
+
+// peerFinished passes the end of the peer's direction on.
+func (s *stream) peerFinished() {
+	<-s.joined
+	if s.app != nil {
+		_ = s.app.CloseWrite() // of a socket that is gone pump tells
+	}
+	s.close(func() { s.theirs = false })
+}
+
+// close ends a direction, and with the second one the stream.
+func (s *stream) close(direction func()) {
+	s.mu.Lock()
+	direction()
+	mine, theirs, broken := s.mine, s.theirs, s.err != nil
+	s.mu.Unlock()
+	if broken { // fail has done all
+		return
+	}
+	if !mine && !theirs {
+		_ = s.app.Close() // all was said
+		close(s.ended)
+	}
+	s.c.changed(s, mine, theirs)
+}
+
+// deliver writes bytes of the peer to the socket.
+func (s *stream) deliver(length int) error {
+	<-s.joined
+	buf := s.c.buffers.get()
+	defer s.c.buffers.put(buf)
+	for length > 0 {
+		n, err := s.c.conn.Read(buf.b[:min(length, len(buf.b))])
+		if err != nil {
+			return err
+		}
+		length -= n
+		if s.app == nil {
+			continue
+		}
+		if _, err := s.app.Write(buf.b[:n]); err != nil {
+			if s.fail(&transport.Refusal{Code: transport.Broken}) {
+				go s.c.reset(s.id, transport.Broken) // who reads never waits to write
+			}
+			return s.c.skip(length)
+		}
+	}
+	return nil
+}
+
+// peerReset ends a stream that the peer has broken off.
+func (s *stream) peerReset(code transport.Code) { s.fail(&transport.Refusal{Code: code}) }
+
+// breakOff ends a stream whose connection is gone.
+func (s *stream) breakOff(err error) { s.fail(err) }
+
+// fail ends the stream by resetting the socket. It says whether this was not done before.
+func (s *stream) fail(err error) bool {
+	s.mu.Lock()
+	first := s.err == nil && (s.mine || s.theirs)
+	if first {
+		s.err = err
+		if s.app == nil {
+			close(s.joined)
+		} else {
+			transport.Reset(s.app)
+		}
+		s.mine, s.theirs = false, false
+		close(s.ended)
+	}
+	s.mu.Unlock()
+	if first {
+		s.c.changed(s, false, false)
+	}
+	return first
+}
+
+// wait returns when the stream is over, with why it broke.
+func (s *stream) wait() error {
+	<-s.ended
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.err
+}
+
+// buffer has room for a frame.
+type buffer struct {
+	b [headerBytes + payloadMax]byte
+}
+
+// buffers are those that are not in use. No stream has one while it waits.
+type buffers struct{ pool sync.Pool }
+
+func newBuffers() *buffers {
+	return &buffers{sync.Pool{New: func() any { return new(buffer) }}}
+}
+
+func (b *buffers) get() *buffer { return b.pool.Get().(*buffer) }
+
+func (b *buffers) put(buf *buffer) {
+	if buf != nil {
+		b.pool.Put(buf)
+	}
+}
+
+// readWhenReady reads from a socket, behind room for a frame's header, into a buffer that
+// is taken when there is something to read.
+func (b *buffers) readWhenReady(app transport.Conn) (buf *buffer, n int, err error) {
+	raw, err := app.(syscall.Conn).SyscallConn()
+	if err != nil {
+		return nil, 0, err
+	}
+	var failed error
+	err = raw.Read(func(fd uintptr) bool {
+		if buf == nil {
+			buf = b.get()
+		}
+		n, failed = unix.Read(int(fd), buf.b[headerBytes:])
+		for errors.Is(failed, unix.EINTR) {
+			n, failed = unix.Read(int(fd), buf.b[headerBytes:])
+		}
+		if errors.Is(failed, unix.EAGAIN) {
+			b.put(buf)
+			buf = nil
+			return false
+		}
+		return true
+	})
+	switch {
+	case err != nil:
+		return buf, 0, err
+	case failed != nil: // n is -1
+		return buf, 0, failed
+	case n == 0:
+		return buf, 0, io.EOF
+	}
+	return buf, n, nil
+}

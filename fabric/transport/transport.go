@@ -1,0 +1,67 @@
+// Package transport is what gateways have in common, whatever carries an application's
+// connection from one to the other. The ways to do so are in the folders below. It
+// decides nothing about who may call whom. Start at Carrier.
+package transport
+
+import (
+	"context"
+	"fmt"
+	"net"
+
+	"skerry.dev/skerry/fabric/identity"
+)
+
+// Protocols of a service.
+const (
+	TCP = "tcp"
+	UDP = "udp"
+)
+
+// Target is a port of a service.
+type Target struct {
+	Namespace string `cbor:"1,keyasint"`
+	Name      string `cbor:"2,keyasint"`
+	Port      uint16 `cbor:"3,keyasint"`
+	Protocol  string `cbor:"4,keyasint"`
+}
+
+// String is NAMESPACE/NAME:PORT, with the protocol where that is not TCP.
+func (t Target) String() string {
+	if t.Protocol == TCP {
+		return fmt.Sprintf("%s/%s:%d", t.Namespace, t.Name, t.Port)
+	}
+	return fmt.Sprintf("%s/%s:%d/%s", t.Namespace, t.Name, t.Port, t.Protocol)
+}
+
+// Request is a connection that an application asks for.
+type Request struct {
+	Target Target
+	// Source is who asks, by attributes that its gateway vouches for.
+	Source map[string]string
+	// Confirm has the application's connection begin when the service has accepted.
+	Confirm bool
+}
+
+// Conn is a connection of an application or of a service: a *net.TCPConn.
+type Conn interface {
+	net.Conn
+	CloseWrite() error
+	SetLinger(seconds int) error
+}
+
+// Carrier takes connections to a peer.
+type Carrier interface {
+	// Carry connects app with the target until both sides have ended, and closes it. An
+	// error is why the target was not reached, or why the stream broke: app was reset.
+	Carry(ctx context.Context, r Request, app Conn) error
+}
+
+// Backend is a service's side of a request: it says whether the peer may, and dials. An
+// error of type *Refusal tells the peer why.
+type Backend func(ctx context.Context, peer identity.Name, r Request) (Conn, error)
+
+// Reset ends a connection so that its other end knows that something broke.
+func Reset(c Conn) {
+	_ = c.SetLinger(0) // of a connection that is gone there is nothing to reset
+	_ = c.Close()
+}
