@@ -66,7 +66,7 @@ func (b *bench) clusters(ctx context.Context, programs map[string]string) (*sess
 // cycles takes clusters up and down.
 func (b *bench) cycles(ctx context.Context, programs map[string]string) error {
 	const rounds = 10
-	up, down, err := upAndDown(rounds, func() (*session, error) {
+	took, err := upAndDown(rounds, func() (*session, error) {
 		s, _, err := b.clusters(ctx, programs)
 		return s, err
 	})
@@ -77,9 +77,9 @@ func (b *bench) cycles(ctx context.Context, programs map[string]string) error {
 		name   string
 		sorted measure.Sorted
 		bound  time.Duration
-	}{{"from nothing to all pods ready", up, 12 * time.Second}, {"down", down, 4 * time.Second}} {
+	}{{"from nothing to all pods ready", took.up, 12 * time.Second}, {"down", took.down, 4 * time.Second}} {
 		b.print(line{
-			what:  fmt.Sprintf("two Kubernetes clusters of two nodes %s, n=%d", c.name, rounds),
+			what:  fmt.Sprintf("two Kubernetes clusters of two nodes %s, %s", c.name, took),
 			seen:  fmt.Sprintf("median %.2f s, from %.2f to %.2f s", c.sorted.Median()/1e9, c.sorted.Min()/1e9, c.sorted.Max()/1e9),
 			bound: "median <= " + c.bound.String(), pass: c.sorted.Median() <= float64(c.bound), command: kubernetesCommand,
 		})

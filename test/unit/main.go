@@ -15,10 +15,13 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"runtime"
 	"slices"
 	"strings"
 	"syscall"
 	"time"
+
+	"skerry.dev/skerry/lab/host"
 )
 
 const (
@@ -120,7 +123,7 @@ func test(ctx context.Context, out io.Writer, args []string) ([]result, error) {
 	if err := cmd.Start(); err != nil {
 		return nil, err
 	}
-	r := &reader{out: out, said: map[string]*strings.Builder{}, began: map[string]cores{}}
+	r := &reader{out: out, said: map[string]*strings.Builder{}, began: map[string]moment{}}
 	if err := r.read(events, now); err != nil {
 		return nil, err
 	}
@@ -134,11 +137,11 @@ func test(ctx context.Context, out io.Writer, args []string) ([]result, error) {
 type reader struct {
 	out     io.Writer
 	said    map[string]*strings.Builder // by test, of those that have not ended
-	began   map[string]cores
+	began   map[string]moment
 	results []result
 }
 
-func (r *reader) read(events io.Reader, now func() (cores, error)) error {
+func (r *reader) read(events io.Reader, now func() (moment, error)) error {
 	lines := bufio.NewReader(events)
 	for {
 		line, err := lines.ReadBytes('\n')
@@ -160,7 +163,7 @@ func (r *reader) read(events io.Reader, now func() (cores, error)) error {
 }
 
 // take prints what a person wants to see: what failed, and how packages ended.
-func (r *reader) take(e event, now func() (cores, error)) error {
+func (r *reader) take(e event, now func() (moment, error)) error {
 	key := e.Package + " " + e.Test
 	switch e.Action {
 	case "start":
@@ -194,37 +197,20 @@ func (r *reader) take(e event, now func() (cores, error)) error {
 	return nil
 }
 
-// cores is how much time all cores had, and how much of it went to others, in ticks.
-type cores struct{ all, stolen float64 }
-
-func (c cores) since(before cores) float64 {
-	if c.all <= before.all {
-		return 0
-	}
-	return (c.stolen - before.stolen) / (c.all - before.all)
+// moment is when, and how much the hypervisor had taken of the cores until then.
+type moment struct {
+	at     time.Time
+	stolen time.Duration
 }
 
-// now reads the kernel's account: proc(5), /proc/stat, the line cpu.
-func now() (c cores, err error) {
-	text, err := os.ReadFile("/proc/stat")
-	if err != nil {
-		return c, err
-	}
-	const stolen, guest = 8, 9 // what guests had is part of the columns before
-	var columns [guest]float64
-	var name string
-	into := []any{&name}
-	for i := 1; i < guest; i++ {
-		into = append(into, &columns[i])
-	}
-	if _, err := fmt.Sscan(string(text), into...); err != nil {
-		return c, fmt.Errorf("/proc/stat: %w", err)
-	}
-	for _, ticks := range columns {
-		c.all += ticks
-	}
-	c.stolen = columns[stolen]
-	return c, nil
+func now() (moment, error) {
+	stolen, err := host.Steal()
+	return moment{time.Now(), stolen}, err
+}
+
+// since is the share of the cores' time that the hypervisor has taken since then, of 1.
+func (m moment) since(before moment) float64 {
+	return float64(m.stolen-before.stolen) / float64(m.at.Sub(before.at)*time.Duration(runtime.NumCPU()))
 }
 
 // await waits until the machine is its own again, as far as that shows without load.
