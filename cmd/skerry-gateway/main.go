@@ -10,10 +10,12 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"skerry.dev/skerry/fabric/gateway"
+	"skerry.dev/skerry/fabric/snapshot"
 	"skerry.dev/skerry/fabric/source/file"
 	"skerry.dev/skerry/internal/console"
 	"skerry.dev/skerry/internal/strict"
@@ -36,25 +38,47 @@ func command() *cobra.Command {
 		Short: "The gateway of a cluster in a fabric", Version: version,
 		Args: console.Exactly(0), SilenceErrors: true, SilenceUsage: true,
 		RunE: func(c *cobra.Command, _ []string) error {
-			s, err := file.Read(resources)
-			if err != nil {
-				return err
-			}
-			g, err := gateway.New(config, s, slog.New(slog.NewJSONHandler(os.Stderr, nil)))
-			if err != nil {
-				return err
-			}
-			return g.Run(c.Context())
+			return serve(c.Context(), config, resources)
 		},
 	}
 	f := c.Flags()
 	f.StringVar(&config.Identity, "identity", "", "folder with tls.crt, tls.key and ca.crt")
 	f.StringVar(&resources, "resources", "", "folder with the files of Peers, ServiceExports, ServiceImports and AccessPolicies")
 	f.StringVar(&config.Listen, "listen", "", "HOST:PORT where peers call; none can without")
+	f.DurationVar(&config.Drain, "drain", 30*time.Second, "how long open connections may go on when it is asked to end")
 	f.IntVar(&config.Connections, "connections", 1, "connections that are kept open to each gateway of a peer ahead of need")
 	console.Require(c, "identity", "resources")
 	c.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return console.Usage(err, console.SeeHelp(c)) })
 	return c
+}
+
+// resourcesEvery is how often it looks whether the files have changed.
+const resourcesEvery = 500 * time.Millisecond
+
+// serve runs the gateway by the files of a folder, as they are and as they change. What
+// cannot be read is told, and things stay as they were.
+func serve(ctx context.Context, config gateway.Config, resources string) error {
+	first, err := file.Read(resources)
+	if err != nil {
+		return err
+	}
+	log := slog.New(slog.NewJSONHandler(os.Stderr, nil))
+	g, err := gateway.New(config, log)
+	if err != nil {
+		return err
+	}
+	next := make(chan *snapshot.Snapshot)
+	go file.Watch(ctx, resources, resourcesEvery, func(s *snapshot.Snapshot, err error) {
+		if err != nil {
+			log.Error("the resources stay as they were", "why", err.Error())
+			return
+		}
+		select {
+		case next <- s:
+		case <-ctx.Done():
+		}
+	})
+	return g.Run(ctx, first, next)
 }
 
 func report(err error) int {

@@ -1,6 +1,8 @@
 package cli_test
 
 import (
+	"errors"
+	"net"
 	"os"
 	"testing"
 
@@ -22,7 +24,14 @@ func TestScripts(t *testing.T) {
 		Dir: "testdata",
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("PATH", bin+string(os.PathListSeparator)+e.Getenv("PATH"))
-			return nil
+			// A port that nobody listens at.
+			l, err := net.Listen("tcp", "127.0.0.1:0")
+			if err != nil {
+				return err
+			}
+			_, port, err := net.SplitHostPort(l.Addr().String())
+			e.Setenv("PORT", port)
+			return errors.Join(err, l.Close())
 		},
 	})
 }

@@ -65,6 +65,9 @@ that cluster and of no other: others would not be believed.`,
 			if err != nil {
 				return err
 			}
+			if err := identity.Record(ca, args[0], chain[0]); err != nil {
+				return err
+			}
 			return done(cmd, "cluster %s is in %s, until %s", args[0], out, chain[0].NotAfter.Format(day))
 		},
 	}
@@ -94,6 +97,9 @@ and the authorities to believe, as cert-manager lays out its secrets.`,
 				return a.Gateway(args[0], public, now(), lasts)
 			})
 			if err != nil {
+				return err
+			}
+			if err := identity.Record(peer, args[0], chain[0]); err != nil {
 				return err
 			}
 			return done(cmd, "gateway %s is in %s, until %s", args[0], out, chain[0].NotAfter.Format(day))

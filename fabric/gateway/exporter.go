@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"net"
 
@@ -10,34 +11,59 @@ import (
 	"skerry.dev/skerry/fabric/transport"
 )
 
-// backend says whether a peer may call a service here, and calls it.
-func (g *Gateway) backend(ctx context.Context, peer identity.Name, r transport.Request) (transport.Conn, error) {
-	now := g.state.Load()
-	refuse := func(code transport.Code, why string) (transport.Conn, error) {
-		g.log.Info("connection refused", "service", r.Target.String(), "peer", peer.String(), "why", why)
-		return nil, &transport.Refusal{Code: code}
+// backend is the gateway as peers call it.
+type backend struct{ *Gateway }
+
+// refuse tells the log why a peer does not get what it asks for, and the peer as much as
+// it need know.
+func (b backend) refuse(peer identity.Name, r transport.Request, code transport.Code, why string) error {
+	b.log.Info("connection refused", "service", r.Target.String(), "peer", peer.String(), "why", why)
+	return &transport.Refusal{Code: code}
+}
+
+// Allow implements transport.Backend.
+func (b backend) Allow(peer identity.Name, r transport.Request) error {
+	from, err := vouched(peer, r.Source)
+	if err != nil {
+		return b.refuse(peer, r, transport.Denied, err.Error())
 	}
-	// Which cluster it comes from only the certificate says.
-	from := policy.Attributes(maps.Clone(r.Source))
+	now := b.state.Load()
+	if d := now.policies.Decide(from, attributes(b.identity.Current().Name.Cluster, r.Target)); !d.Allowed {
+		return b.refuse(peer, r, transport.Denied, d.String())
+	}
+	if now.Export(r.Target) == nil || r.Target.Protocol != transport.TCP {
+		return b.refuse(peer, r, transport.NoService, transport.NoService.String())
+	}
+	return nil
+}
+
+// vouched are the attributes of a client by the word of a peer, but for those that only
+// its certificate says.
+func vouched(peer identity.Name, claimed map[string]string) (policy.Attributes, error) {
+	from := policy.Attributes{}
+	maps.Copy(from, claimed)
 	for key, value := range map[string]string{policy.Cluster: peer.Cluster, policy.Gateway: peer.Gateway} {
-		if claimed, has := from[key]; has && claimed != value {
-			return refuse(transport.Denied, "it claims to be of the "+key+" "+claimed)
-		}
-		if from == nil {
-			from = policy.Attributes{}
+		if says, has := claimed[key]; has && says != value {
+			return nil, fmt.Errorf("it claims to be of the %s %q", key, says)
 		}
 		from[key] = value
 	}
-	if d := now.policies.Decide(from, attributes(g.identity.Current().Name.Cluster, r.Target)); !d.Allowed {
-		return refuse(transport.Denied, d.String())
+	return from, nil
+}
+
+// Dial implements transport.Backend: the backends in their order, until one accepts.
+func (b backend) Dial(ctx context.Context, peer identity.Name, r transport.Request) (transport.Conn, error) {
+	e := b.state.Load().Export(r.Target)
+	if e == nil { // by a snapshot since
+		return nil, b.refuse(peer, r, transport.NoService, transport.NoService.String())
 	}
-	e := now.Export(r.Target)
-	if e == nil || r.Target.Protocol != transport.TCP {
-		return refuse(transport.NoService, transport.NoService.String())
+	why := ""
+	for _, address := range e.Backends {
+		conn, err := new(net.Dialer).DialContext(ctx, "tcp", address)
+		if err == nil {
+			return conn.(*net.TCPConn), nil
+		}
+		why = err.Error()
 	}
-	conn, err := new(net.Dialer).DialContext(ctx, "tcp", e.Backends[0])
-	if err != nil {
-		return refuse(transport.Unreachable, err.Error())
-	}
-	return conn.(*net.TCPConn), nil
+	return nil, b.refuse(peer, r, transport.Unreachable, why)
 }

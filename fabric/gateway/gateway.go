@@ -6,7 +6,6 @@ package gateway
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -18,7 +17,9 @@ import (
 	"skerry.dev/skerry/fabric/identity"
 	"skerry.dev/skerry/fabric/policy"
 	"skerry.dev/skerry/fabric/snapshot"
+	"skerry.dev/skerry/fabric/transport/httpconnect"
 	"skerry.dev/skerry/fabric/transport/native"
+	"skerry.dev/skerry/internal/changes"
 )
 
 // Config is what a gateway is told when it starts.
@@ -29,6 +30,8 @@ type Config struct {
 	Listen string
 	// Connections are how many it keeps open to each gateway of a peer ahead of need.
 	Connections int
+	// Drain is how long connections may go on when it is asked to end.
+	Drain time.Duration
 }
 
 // Gateway is one that runs. It is safe for concurrent use.
@@ -37,11 +40,19 @@ type Gateway struct {
 	identity *identity.Store
 	log      *slog.Logger
 	state    atomic.Pointer[state]
+	running  sync.WaitGroup
+	// native and httpconnect answer peers.
+	native      *native.Server
+	httpconnect *httpconnect.Server
+	// listener is where peers call, nil where none can.
+	listener net.Listener
 
-	native  *native.Server
-	running sync.WaitGroup
-	// pools of each peer by its name, one for each of its gateways.
-	pools map[string][]*native.Pool
+	mu sync.Mutex
+	// fronts by address.
+	fronts map[string]*front
+	links  map[way]link
+	// callers are connections of peers.
+	callers map[*caller]bool
 }
 
 // state is a snapshot made ready to act on.
@@ -50,101 +61,124 @@ type state struct {
 	policies *policy.Set
 }
 
-// handshakeTimeout bounds a peer's handshake.
-const handshakeTimeout = 5 * time.Second
+// reloadEvery is how often a gateway looks for another identity.
+const reloadEvery = 500 * time.Millisecond
 
-// New makes a gateway that acts on a snapshot.
-func New(config Config, s *snapshot.Snapshot, log *slog.Logger) (*Gateway, error) {
+// New makes a gateway.
+func New(config Config, log *slog.Logger) (*Gateway, error) {
 	store, err := identity.Open(config.Identity)
 	if err != nil {
 		return nil, fmt.Errorf("read the identity: %w", err)
 	}
 	g := &Gateway{
 		config: config, identity: store, log: log,
-		pools: map[string][]*native.Pool{},
+		fronts: map[string]*front{}, links: map[way]link{}, callers: map[*caller]bool{},
 	}
-	g.native = native.NewServer(g.backend)
-	g.state.Store(&state{s, policy.Compile(s.Policies)})
+	g.native = native.NewServer(backend{g})
+	g.httpconnect = httpconnect.NewServer(backend{g}, time.Now)
+	g.prepare(&snapshot.Snapshot{})
 	return g, nil
 }
 
-// Run serves until the context ends. What is open then is broken off.
-func (g *Gateway) Run(ctx context.Context) error {
-	ctx, cancel := context.WithCancel(ctx)
+// prepare makes a snapshot the one that decisions follow.
+func (g *Gateway) prepare(s *snapshot.Snapshot) { g.state.Store(&state{s, policy.Compile(s.Policies)}) }
+
+// Run serves, at first by a snapshot, then by each that comes, until the context ends.
+// Then it takes no more connections, and what is open may end by itself for a while.
+func (g *Gateway) Run(ctx context.Context, first *snapshot.Snapshot, next <-chan *snapshot.Snapshot) error {
+	hard, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer g.running.Wait()
 	defer cancel()
-	if err := g.listen(ctx); err != nil {
+	if err := g.listen(hard); err != nil {
 		return err
 	}
-	for _, p := range g.state.Load().Peers {
-		g.join(ctx, p)
-	}
-	if err := g.importAll(ctx); err != nil {
+	defer g.stopListening()
+	if err := g.apply(hard, first); err != nil {
 		return err
 	}
-	g.log.Info("serving", "gateway", g.identity.Current().Name.String(), "peers", len(g.state.Load().Peers))
-	<-ctx.Done()
-	return nil
-}
-
-// join begins to keep connections to a peer.
-func (g *Gateway) join(ctx context.Context, p snapshot.Peer) {
-	for _, address := range p.Gateways {
-		pool := native.NewPool(address, g.identity.Client(p.Name, native.Protocol), g.config.Connections)
-		g.pools[p.Name] = append(g.pools[p.Name], pool)
-		g.running.Go(func() { pool.Keep(ctx) })
+	g.running.Go(func() { changes.Watch(hard, g.config.Identity, reloadEvery, g.reload) })
+	g.log.Info("serving", "gateway", g.identity.Current().Name.String(), "peers", len(first.Peers))
+	for {
+		select {
+		case s := <-next:
+			if err := g.apply(hard, s); err != nil {
+				g.log.Error("not all is served", "why", err.Error())
+			}
+			g.log.Info("reloaded", "peers", len(s.Peers), "exports", len(s.Exports), "imports", len(s.Imports), "policies", len(s.Policies))
+		case <-ctx.Done():
+			g.drain()
+			return nil
+		}
 	}
 }
 
-// listen takes calls of peers.
-func (g *Gateway) listen(ctx context.Context) error {
-	if g.config.Listen == "" {
-		return nil
-	}
-	l, err := net.Listen("tcp", g.config.Listen)
-	if err != nil {
-		return fmt.Errorf("listen for peers: %w", err)
-	}
-	config := g.identity.Server(native.Protocol)
-	g.accept(ctx, l, func(conn net.Conn) { g.called(ctx, tls.Server(conn, config)) })
-	return nil
+// apply acts on a snapshot.
+func (g *Gateway) apply(ctx context.Context, s *snapshot.Snapshot) error {
+	g.prepare(s)
+	g.call(ctx, s.Peers)
+	return g.listenFor(ctx, s.Imports)
 }
 
-// called serves a peer on one connection.
-func (g *Gateway) called(ctx context.Context, conn *tls.Conn) {
-	defer conn.Close()
-	from := conn.RemoteAddr().String()
-	within, cancel := context.WithTimeout(ctx, handshakeTimeout)
-	err := conn.HandshakeContext(within)
-	cancel()
-	if err != nil {
-		g.log.Warn("peer refused", "from", from, "why", err.Error())
+// reload takes the identity that its folder has now, and ends connections to those who
+// are not to be trusted any more.
+func (g *Gateway) reload() {
+	if err := g.identity.Reload(); err != nil {
+		g.log.Error("the identity stays as it was", "why", err.Error())
 		return
 	}
-	name, err := identity.Peer(conn.ConnectionState())
-	if err != nil {
-		g.log.Warn("peer refused", "from", from, "why", err.Error())
-		return
+	own := g.identity.Current()
+	g.log.Info("new identity", "gateway", own.Name.String(), "until", own.NotAfter)
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for c := range g.callers {
+		if err := g.identity.CheckCaller(c.conn.ConnectionState()); err != nil {
+			g.log.Warn("peer refused", "peer", c.name.String(), "why", err.Error())
+			_ = c.conn.Close()
+		}
 	}
-	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
-	defer stop()
-	if err := g.native.Serve(conn, name); errors.Is(err, native.ErrProtocol) {
-		g.log.Warn("peer misbehaves", "peer", name.String(), "why", err.Error())
+	for k, l := range g.links {
+		for _, err := range l.carrier.Recheck() {
+			g.log.Warn("peer refused", "peer", k.peer, "at", k.address, "why", err.Error())
+		}
 	}
 }
 
-// accept serves each connection of a listener, until the context ends.
+// drain waits until no connection is left, or it has taken too long.
+func (g *Gateway) drain() {
+	g.stopListening()
+	g.native.Leave()
+	g.log.Info("draining", "for", g.config.Drain.String())
+	const look = 20 * time.Millisecond
+	for end := time.Now().Add(g.config.Drain); g.active() > 0 && time.Now().Before(end); {
+		time.Sleep(look)
+	}
+}
+
+// active counts streams that are open.
+func (g *Gateway) active() int {
+	n := g.native.Streams() + g.httpconnect.Streams()
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, l := range g.links {
+		n += l.carrier.Streams()
+	}
+	return n
+}
+
+// accept serves each connection of a listener, until that is closed.
 func (g *Gateway) accept(ctx context.Context, l net.Listener, serve func(net.Conn)) {
-	context.AfterFunc(ctx, func() { _ = l.Close() })
 	g.running.Go(func() {
 		for {
 			conn, err := l.Accept()
 			switch {
-			case ctx.Err() != nil:
+			case errors.Is(err, net.ErrClosed):
 				return
 			case err != nil: // of one connection, or there are too many files
 				g.log.Error("cannot accept", "at", l.Addr().String(), "why", err.Error())
-				time.Sleep(acceptPause)
+				select {
+				case <-ctx.Done():
+				case <-time.After(acceptPause):
+				}
 				continue
 			}
 			g.running.Go(func() { serve(conn) })

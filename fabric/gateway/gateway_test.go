@@ -37,23 +37,58 @@ func (l *log) String() string {
 }
 
 // run runs a gateway until the test ends.
-func run(t *testing.T, config gateway.Config, s *snapshot.Snapshot) *log {
+func run(t *testing.T, config gateway.Config, s *snapshot.Snapshot, next <-chan *snapshot.Snapshot) *log {
 	t.Helper()
-	said := &log{}
-	g, err := gateway.New(config, s, slog.New(slog.NewTextHandler(said, nil)))
+	said, end := start(t, config, s, next)
+	t.Cleanup(end)
+	return said
+}
+
+// start runs a gateway until it is ended.
+func start(t *testing.T, config gateway.Config, s *snapshot.Snapshot, next <-chan *snapshot.Snapshot) (said *log, end func()) {
+	t.Helper()
+	said = &log{}
+	g, err := gateway.New(config, slog.New(slog.NewTextHandler(said, nil)))
 	if err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error)
-	go func() { done <- g.Run(ctx) }()
-	t.Cleanup(func() {
+	go func() { done <- g.Run(ctx, s, next) }()
+	return said, func() {
 		cancel()
 		if err := <-done; err != nil {
 			t.Error(err)
 		}
-	})
-	return said
+	}
+}
+
+// echo is a service that says back what it hears, at the address that it gives.
+func echo(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	go func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				_, _ = io.Copy(conn, conn)
+				conn.Close()
+			}()
+		}
+	}()
+	return l.Addr().String()
+}
+
+// target is a service's port 80.
+func target(name string) transport.Target {
+	return transport.Target{Namespace: "default", Name: name, Port: 80, Protocol: transport.TCP}
 }
 
 // port is an address that nobody listens at.
@@ -78,31 +113,13 @@ func is(key, value string) policy.Requirement {
 // A client of one cluster calls a service of another where the policies of both allow
 // it; each side says why it does not.
 func TestGateways(t *testing.T) {
-	service, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer service.Close()
-	go func() {
-		for {
-			conn, err := service.Accept()
-			if err != nil {
-				return
-			}
-			go func() {
-				_, _ = io.Copy(conn, conn)
-				conn.Close()
-			}()
-		}
-	}()
+	service := echo(t)
 	folders := identitytest.New(t, "c1", "c2")
-	c1, target := port(t), func(name string) transport.Target {
-		return transport.Target{Namespace: "default", Name: name, Port: 80, Protocol: transport.TCP}
-	}
+	c1 := port(t)
 	exporter := run(t, gateway.Config{Identity: folders["c1"], Listen: c1, Connections: 1}, &snapshot.Snapshot{
-		Exports:  []snapshot.Export{{Target: target("web"), Backends: []string{service.Addr().String()}}, {Target: target("dead"), Backends: []string{port(t)}}},
+		Exports:  []snapshot.Export{{Target: target("web"), Backends: []string{service}}, {Target: target("dead"), Backends: []string{port(t)}}},
 		Policies: allow(is(policy.Cluster, "c2"), policy.Requirement{Key: policy.Service, Operator: policy.NotIn, Values: []string{"secret"}}),
-	})
+	}, nil)
 	fronts := map[string]string{}
 	var imports []snapshot.Import
 	for _, name := range []string{"web", "dead", "secret", "none", "forbidden"} {
@@ -112,7 +129,7 @@ func TestGateways(t *testing.T) {
 	importer := run(t, gateway.Config{Identity: folders["c2"], Connections: 1}, &snapshot.Snapshot{
 		Peers: []snapshot.Peer{{Name: "c1", Gateways: []string{c1}}}, Imports: imports,
 		Policies: allow(is(policy.Cluster, "c2"), policy.Requirement{Key: policy.Service, Operator: policy.NotIn, Values: []string{"forbidden"}}),
-	})
+	}, nil)
 	for _, c := range []struct{ name, exporter, importer string }{
 		{"web", "", ""},
 		{"dead", "connection refused", "no backend accepts"},

@@ -2,49 +2,88 @@ package gateway
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"strconv"
+	"sync/atomic"
 
 	"skerry.dev/skerry/fabric/policy"
 	"skerry.dev/skerry/fabric/snapshot"
 	"skerry.dev/skerry/fabric/transport"
 )
 
-// importAll listens where local clients call services of peers.
-func (g *Gateway) importAll(ctx context.Context) error {
-	for _, i := range g.state.Load().Imports {
-		for _, address := range i.Listen {
-			l, err := net.Listen("tcp", address.String())
-			if err != nil {
-				return fmt.Errorf("listen for %s: %w", i.Target, err)
-			}
-			g.accept(ctx, l, func(conn net.Conn) { g.carry(ctx, i, conn.(transport.Conn)) })
-		}
-	}
-	return nil
+// front is where local clients call a service of peers. What is called there may change
+// while it listens.
+type front struct {
+	listener net.Listener
+	of       atomic.Pointer[snapshot.Import]
 }
 
-// carry takes a local client's connection to a peer.
+// listenFor listens where the imports say, and no longer where they do not. Connections
+// that were taken stay. An address that cannot be had is told, and tried with the next
+// snapshot.
+func (g *Gateway) listenFor(ctx context.Context, imports []snapshot.Import) error {
+	wanted := map[string]*snapshot.Import{}
+	for i := range imports {
+		for _, address := range imports[i].Listen {
+			wanted[address.String()] = &imports[i]
+		}
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for address, f := range g.fronts {
+		if wanted[address] == nil {
+			_ = f.listener.Close() // nobody accepts there then
+			delete(g.fronts, address)
+		}
+	}
+	var failed []error
+	for address, i := range wanted {
+		f := g.fronts[address]
+		if f == nil {
+			l, err := net.Listen("tcp", address)
+			if err != nil {
+				failed = append(failed, fmt.Errorf("listen for %s: %w", i.Target, err))
+				continue
+			}
+			f = &front{listener: l}
+			g.fronts[address] = f
+			f.of.Store(i)
+			g.accept(ctx, l, func(conn net.Conn) { g.carry(ctx, *f.of.Load(), conn.(transport.Conn)) })
+		}
+		f.of.Store(i)
+	}
+	return errors.Join(failed...)
+}
+
+// carry takes a local client's connection to a peer: to the first of those that export
+// the service which the policies allow and that can be reached.
 func (g *Gateway) carry(ctx context.Context, i snapshot.Import, app transport.Conn) {
 	stop := context.AfterFunc(ctx, func() { transport.Reset(app) })
 	defer stop()
-	name, from := i.From[0], g.local()
-	if d := g.state.Load().policies.Decide(from, attributes(name, i.Target)); !d.Allowed {
-		transport.Reset(app)
-		g.log.Info("connection refused", "service", i.String(), "client", app.RemoteAddr().String(), "why", d.String())
-		return
+	from := g.local()
+	policies := g.state.Load().policies
+	why := "no peer can be called"
+	for _, name := range i.From {
+		if d := policies.Decide(from, attributes(name, i.Target)); !d.Allowed {
+			why = d.String()
+			continue
+		}
+		for _, carrier := range g.reachable(name) {
+			err := carrier.Carry(ctx, transport.Request{Target: i.Target, Source: from}, app)
+			if errors.Is(err, transport.ErrNotOpened) {
+				why = err.Error()
+				continue
+			}
+			if err != nil && ctx.Err() == nil {
+				g.log.Info("connection broken", "service", i.String(), "peer", name, "why", err.Error())
+			}
+			return
+		}
 	}
-	pools := g.pools[name]
-	if len(pools) == 0 {
-		transport.Reset(app)
-		g.log.Info("connection refused", "service", i.String(), "client", app.RemoteAddr().String(), "why", "the peer "+name+" has no gateway that can be called")
-		return
-	}
-	err := pools[0].Carry(ctx, transport.Request{Target: i.Target, Source: from}, app)
-	if err != nil && ctx.Err() == nil {
-		g.log.Info("connection broken", "service", i.String(), "peer", name, "why", err.Error())
-	}
+	transport.Reset(app)
+	g.log.Info("connection refused", "service", i.String(), "client", app.RemoteAddr().String(), "why", why)
 }
 
 // local are the attributes of clients here.

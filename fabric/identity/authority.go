@@ -80,6 +80,7 @@ func (a Authority) Follow(next Authority, now time.Time) (*x509.Certificate, err
 	draft := newDraft(next.Fabric(), now, authorityLasts)
 	draft.NotAfter = earlier(a.Chain[0].NotAfter, next.Chain[0].NotAfter)
 	draft.URIs = next.Chain[0].URIs
+	draft.AuthorityKeyId = a.Chain[0].SubjectKeyId // both have one name: only the keys tell them apart
 	authorise(draft, next.Fabric())
 	draft.MaxPathLen = 1
 	return sign(draft, a.Chain[0], next.key.Public(), a.key)

@@ -79,6 +79,16 @@ func Load(folder string) (*Identity, error) {
 	return i, err
 }
 
+// Validity is from when to when its own certificate is valid.
+func (i *Identity) Validity() (begin, end time.Time) {
+	return i.certificate.Leaf.NotBefore, i.certificate.Leaf.NotAfter
+}
+
+// SignedBy says whether an authority has signed its own certificate.
+func (i *Identity) SignedBy(authority *x509.Certificate) bool {
+	return i.certificate.Leaf.CheckSignatureFrom(authority) == nil
+}
+
 // Verify says who shows a chain of certificates, its own first, for that use.
 func (i *Identity) Verify(chain []*x509.Certificate, use x509.ExtKeyUsage, now time.Time) (Name, error) {
 	if err := i.trust.verify(chain, use, now); err != nil {

@@ -38,11 +38,14 @@ func (s *Store) Current() *Identity { return s.current.Load() }
 func (s *Store) Server(protocols ...string) *tls.Config {
 	c := s.mutual(protocols)
 	c.ClientAuth = tls.RequireAnyClientCert
-	c.VerifyConnection = func(state tls.ConnectionState) error {
-		_, err := s.Current().Verify(state.PeerCertificates, x509.ExtKeyUsageClientAuth, time.Now())
-		return err
-	}
+	c.VerifyConnection = s.CheckCaller
 	return c
+}
+
+// CheckCaller says why who has called is not to be trusted, by what is known now.
+func (s *Store) CheckCaller(state tls.ConnectionState) error {
+	_, err := s.Current().Verify(state.PeerCertificates, x509.ExtKeyUsageClientAuth, time.Now())
+	return err
 }
 
 // Client configures TLS for calling a gateway of that cluster.

@@ -1,8 +1,10 @@
 package identity
 
 import (
+	"bytes"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/pem"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -11,6 +13,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // authorityName is the label of the server that answers for a fabric's authority.
@@ -52,26 +56,24 @@ func withKey(chain []*x509.Certificate, key any) *tls.Certificate {
 	return c
 }
 
-// VerifyServer verifies the chain of an authority's server, up to a root that is known.
-func VerifyServer(chain []*x509.Certificate, known func(root *x509.Certificate) bool, now time.Time) error {
+// VerifyServer verifies the chain of an authority's server, up to a root that is known:
+// all are of one fabric.
+func VerifyServer(chain, known []*x509.Certificate, now time.Time) error {
 	if len(chain) == 0 || len(chain) > chainMax {
 		return fmt.Errorf("a chain of %d certificates: %w", len(chain), ErrUntrusted)
 	}
-	roots, between := x509.NewCertPool(), x509.NewCertPool()
-	fabric := ""
-	for _, c := range chain[1:] {
-		if selfSigned(c) && known(c) {
-			roots.AddCert(c)
-			fabric = c.Subject.CommonName
-			continue
-		}
-		between.AddCert(c)
-	}
-	if fabric == "" {
+	if len(known) == 0 {
 		return fmt.Errorf("it is another fabric's authority: %w", ErrUntrusted)
 	}
+	roots, between := x509.NewCertPool(), x509.NewCertPool()
+	for _, c := range known {
+		roots.AddCert(c)
+	}
+	for _, c := range chain[1:] {
+		between.AddCert(c)
+	}
 	_, err := chain[0].Verify(x509.VerifyOptions{
-		Roots: roots, Intermediates: between, CurrentTime: now, DNSName: authorityName + "." + fabric,
+		Roots: roots, Intermediates: between, CurrentTime: now, DNSName: authorityName + "." + known[0].Subject.CommonName,
 	})
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrUntrusted, err)
@@ -157,6 +159,96 @@ func ReadTrust(folder string) (trusted, revoked []byte, err error) {
 		err = nil
 	}
 	return trusted, revoked, err
+}
+
+// UpdateTrust replaces a folder's trust where it is another.
+func UpdateTrust(folder string, trusted, revoked []byte) error {
+	before, revokedBefore, err := ReadTrust(folder)
+	if err == nil && bytes.Equal(before, trusted) && bytes.Equal(revokedBefore, revoked) {
+		return nil
+	}
+	return WriteTrust(folder, trusted, revoked)
+}
+
+// AddRevoked takes a cluster's lists over into the folder of a fabric's authority: those
+// that its authority, which shows a chain, has signed, in the place of the one before.
+func AddRevoked(folder string, chain []*x509.Certificate, text []byte) error {
+	trusted, before, err := ReadTrust(folder)
+	if err != nil {
+		return err
+	}
+	lists, err := parseBlocks("what is revoked", text, "X509 CRL", x509.ParseRevocationList)
+	if err != nil {
+		return err
+	}
+	var out bytes.Buffer
+	keep := func(list *x509.RevocationList) {
+		_ = pem.Encode(&out, &pem.Block{Type: "X509 CRL", Bytes: list.Raw}) // a buffer does not fail
+	}
+	if len(before) > 0 {
+		old, err := parseBlocks(folder, before, "X509 CRL", x509.ParseRevocationList)
+		if err != nil {
+			return err
+		}
+		for _, list := range old {
+			if list.CheckSignatureFrom(chain[0]) != nil {
+				keep(list)
+			}
+		}
+	}
+	for _, list := range lists {
+		if list.CheckSignatureFrom(chain[0]) == nil {
+			keep(list)
+		}
+	}
+	return UpdateTrust(folder, trusted, out.Bytes())
+}
+
+// OwnRevoked gives the lists of a folder that its own authority has signed.
+func OwnRevoked(folder string) ([]byte, error) {
+	a, _, err := LoadAuthority(folder)
+	if err != nil {
+		return nil, err
+	}
+	lists, err := readRevoked(filepath.Join(folder, revokedFile))
+	if err != nil {
+		return nil, err
+	}
+	var out bytes.Buffer
+	for _, list := range lists {
+		if list.CheckSignatureFrom(a.Root()) == nil {
+			_ = pem.Encode(&out, &pem.Block{Type: "X509 CRL", Bytes: list.Raw}) // a buffer does not fail
+		}
+	}
+	return out.Bytes(), nil
+}
+
+// MergeTrust replaces the trust of an authority's folder, but for the lists that it has
+// signed itself: nobody else knows better what those have.
+func MergeTrust(folder string, trusted, revoked []byte) error {
+	return locked(folder, func() error {
+		own, err := OwnRevoked(folder)
+		if err != nil {
+			return err
+		}
+		if !bytes.Contains(revoked, own) {
+			revoked = slices.Concat(revoked, own)
+		}
+		return WriteTrust(folder, trusted, revoked)
+	})
+}
+
+// locked does something to a folder that others must not do at the same time.
+func locked(folder string, do func() error) error {
+	f, err := os.Open(folder)
+	if err != nil {
+		return err
+	}
+	defer f.Close() // which ends the lock
+	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX); err != nil {
+		return fmt.Errorf("lock %s: %w", folder, err)
+	}
+	return do()
 }
 
 // WriteTrust replaces a folder's trust.

@@ -24,7 +24,18 @@ type Peer struct {
 	Name string
 	// Gateways that can be called, as HOST:PORT.
 	Gateways []string
+	// Transport carries connections to it, one of Transports.
+	Transport string
 }
+
+// Transports.
+const (
+	Native      = "native"
+	HTTPConnect = "httpconnect"
+)
+
+// Transports lists them, the default first.
+func Transports() []string { return []string{Native, HTTPConnect} }
 
 // Export is a port of a service that peers may call, where policies let them.
 type Export struct {

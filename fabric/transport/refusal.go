@@ -1,6 +1,9 @@
 package transport
 
-import "fmt"
+import (
+	"errors"
+	"fmt"
+)
 
 // Code is why a stream was refused or broken off, as gateways tell one another.
 type Code uint32
@@ -36,6 +39,14 @@ func (c Code) String() string {
 
 // Refusal is an error that one gateway tells the other.
 type Refusal struct{ Code Code }
+
+// CodeOf is the code of an error that is told to a peer.
+func CodeOf(err error) Code {
+	if refusal, ok := errors.AsType[*Refusal](err); ok {
+		return refusal.Code
+	}
+	return Unreachable
+}
 
 // Error is what the code means.
 func (r *Refusal) Error() string { return r.Code.String() }

@@ -5,6 +5,7 @@ package transport
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 
@@ -19,10 +20,10 @@ const (
 
 // Target is a port of a service.
 type Target struct {
-	Namespace string `cbor:"1,keyasint"`
-	Name      string `cbor:"2,keyasint"`
-	Port      uint16 `cbor:"3,keyasint"`
-	Protocol  string `cbor:"4,keyasint"`
+	Namespace string `cbor:"1,keyasint" json:"namespace"`
+	Name      string `cbor:"2,keyasint" json:"name"`
+	Port      uint16 `cbor:"3,keyasint" json:"port"`
+	Protocol  string `cbor:"4,keyasint" json:"protocol"`
 }
 
 // String is NAMESPACE/NAME:PORT, with the protocol where that is not TCP.
@@ -52,13 +53,30 @@ type Conn interface {
 // Carrier takes connections to a peer.
 type Carrier interface {
 	// Carry connects app with the target until both sides have ended, and closes it. An
-	// error is why the target was not reached, or why the stream broke: app was reset.
+	// error is why the stream broke, and app was reset; or ErrNotOpened, and app is as it
+	// was.
 	Carry(ctx context.Context, r Request, app Conn) error
+	// Ready says whether a stream would begin without a dial that may fail.
+	Ready() bool
+	// Streams counts those that are open.
+	Streams() int
+	// Recheck ends connections whose peer is not to be trusted any more, and says why.
+	Recheck() []error
 }
 
-// Backend is a service's side of a request: it says whether the peer may, and dials. An
-// error of type *Refusal tells the peer why.
-type Backend func(ctx context.Context, peer identity.Name, r Request) (Conn, error)
+// ErrProtocol says that a peer speaks another protocol, or breaks the one it speaks.
+var ErrProtocol = errors.New("breach of protocol")
+
+// ErrNotOpened says that a stream was not begun: another way may be tried.
+var ErrNotOpened = errors.New("no connection to the peer")
+
+// Backend is a service's side of requests. Errors of type *Refusal tell the peer why.
+type Backend interface {
+	// Allow says why a peer may not call what it asks for, if it may not.
+	Allow(peer identity.Name, r Request) error
+	// Dial calls it.
+	Dial(ctx context.Context, peer identity.Name, r Request) (Conn, error)
+}
 
 // Reset ends a connection so that its other end knows that something broke.
 func Reset(c Conn) {

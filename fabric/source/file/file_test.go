@@ -36,7 +36,7 @@ func TestRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := &snapshot.Snapshot{
-		Peers:   []snapshot.Peer{{Name: "c1", Gateways: []string{"10.0.0.1:4443"}}},
+		Peers:   []snapshot.Peer{{Name: "c1", Gateways: []string{"10.0.0.1:4443"}, Transport: snapshot.Native}},
 		Exports: []snapshot.Export{{Target: transport.Target{Namespace: "shop", Name: "web", Port: 80, Protocol: "tcp"}, Backends: []string{"10.1.0.2:8080", "[fd00::1]:8080"}}},
 		Imports: got.Imports,
 		Policies: []policy.Policy{{
@@ -73,6 +73,7 @@ func TestErrors(t *testing.T) {
 		{peer + "---\n" + strings.Replace(imports, "[c1]", "[]", 1), "web comes from nowhere"},
 		{peer + "---\n" + strings.Replace(imports, "127.0.0.1:5353", "localhost", 1), `"localhost" is no address with a port`},
 		{strings.Replace(peer, "Peer", "Pear", 1), `f.yaml:2:7: no kind "Pear"` + "\nhint: did you mean Peer?"},
+		{strings.Replace(peer, "{gateways", "{transport: nativ, gateways", 1), `f.yaml:4:19: no transport "nativ"` + "\nhint: did you mean native?"},
 		{strings.Replace(peer, "v1alpha1", "v1", 1), `no version "fabric.skerry.dev/v1" of Peer`},
 		{strings.Replace(peer, "name: c1", "name: C1", 1), `"C1" is not a name`},
 		{"spec: {}\n", `the key "apiVersion" is missing`},

@@ -30,6 +30,8 @@ func (r *reader) peer(name string, data []byte) {
 		Spec   struct {
 			// Gateways that can be called, as HOST:PORT.
 			Gateways []string `yaml:"gateways,omitempty"`
+			// Transport is native, the default, or httpconnect.
+			Transport string `yaml:"transport,omitempty"`
 		} `yaml:"spec"`
 	}
 	d, ok := r.decode(name, data, &p, &p.object)
@@ -37,7 +39,14 @@ func (r *reader) peer(name string, data []byte) {
 		return
 	}
 	r.addresses(d, "spec.gateways", p.Spec.Gateways)
-	r.into.Peers = append(r.into.Peers, snapshot.Peer{Name: p.Metadata.Name, Gateways: p.Spec.Gateways})
+	known := snapshot.Transports()
+	if p.Spec.Transport == "" {
+		p.Spec.Transport = known[0]
+	}
+	if !slices.Contains(known, p.Spec.Transport) {
+		r.fail(d.Errorf("spec.transport", nearest.Hint(p.Spec.Transport, known), "no transport %q", p.Spec.Transport))
+	}
+	r.into.Peers = append(r.into.Peers, snapshot.Peer{Name: p.Metadata.Name, Gateways: p.Spec.Gateways, Transport: p.Spec.Transport})
 }
 
 // port of a service.

@@ -26,6 +26,8 @@ type connection struct {
 	open func(c *connection, s *stream, m message)
 	// freed is called when the connection can take another stream.
 	freed func(c *connection)
+	// verify says whether the peer is still to be trusted.
+	verify func() error
 
 	write   sync.Mutex
 	ponging atomic.Bool
@@ -78,6 +80,9 @@ func (c *connection) frame(h header) error {
 		return c.pong(h.length)
 	case kindPong:
 		return c.skip(h.length)
+	case kindLeave:
+		c.retire()
+		return nil
 	}
 	s := c.stream(h.stream)
 	if s == nil { // it was reset here, and the peer does not know yet
@@ -122,13 +127,13 @@ func (c *connection) accept(id uint32) (*stream, error) {
 	defer c.mu.Unlock()
 	switch {
 	case c.open == nil:
-		return nil, fmt.Errorf("a stream opened by who was called: %w", ErrProtocol)
+		return nil, fmt.Errorf("a stream opened by who was called: %w", transport.ErrProtocol)
 	case id <= c.last:
-		return nil, fmt.Errorf("stream %d after stream %d: %w", id, c.last, ErrProtocol)
+		return nil, fmt.Errorf("stream %d after stream %d: %w", id, c.last, transport.ErrProtocol)
 	case len(c.streams) > 0:
-		return nil, fmt.Errorf("stream %d before the one before has ended: %w", id, ErrProtocol)
+		return nil, fmt.Errorf("stream %d before the one before has ended: %w", id, transport.ErrProtocol)
 	case c.live >= streamsMax:
-		return nil, fmt.Errorf("more than %d streams: %w", streamsMax, ErrProtocol)
+		return nil, fmt.Errorf("more than %d streams: %w", streamsMax, transport.ErrProtocol)
 	}
 	c.last = id
 	return c.addLocked(id), nil
@@ -140,6 +145,9 @@ func (c *connection) begin() (*stream, error) {
 	defer c.mu.Unlock()
 	if c.err != nil {
 		return nil, c.err
+	}
+	if c.retired {
+		return nil, ErrClosed
 	}
 	c.last++
 	s := c.addLocked(c.last)
@@ -184,7 +192,7 @@ func (c *connection) changed(s *stream, mine, theirs bool) {
 	}
 }
 
-// retire ends the connection when its last stream does.
+// retire ends the connection when its last stream does, and has it take no others.
 func (c *connection) retire() {
 	c.mu.Lock()
 	c.retired = true
@@ -215,11 +223,26 @@ func (c *connection) end(err error) {
 	}
 }
 
-// over says why the connection has ended, nil while it has not.
-func (c *connection) over() error {
+// usable says whether another stream may begin.
+func (c *connection) usable() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.err
+	return c.err == nil && !c.retired
+}
+
+// count is how many streams are not over.
+func (c *connection) count() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.live
+}
+
+// leave tells the peer to begin no more streams.
+func (c *connection) leave() {
+	var b [headerBytes]byte
+	if err := c.out(kindLeave, 0, b[:]); err != nil {
+		c.end(err)
+	}
 }
 
 // out writes a frame whose header has its place at the begin of the buffer.

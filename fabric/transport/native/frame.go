@@ -2,7 +2,6 @@ package native
 
 import (
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"io"
 
@@ -22,6 +21,7 @@ const (
 	kindPad                   // bytes for nobody
 	kindPing                  // to be sent back
 	kindPong                  // a ping that comes back
+	kindLeave                 // the sender takes no more streams on the connection
 )
 
 const (
@@ -37,9 +37,6 @@ const (
 	// sizeBytes of the size of an open frame's message.
 	sizeBytes = 2
 )
-
-// ErrProtocol says that a peer speaks another protocol, or breaks this one.
-var ErrProtocol = errors.New("breach of protocol")
 
 // header of a frame.
 type header struct {
@@ -72,7 +69,7 @@ func parseHeader(b [headerBytes]byte) (header, error) {
 		least = sizeBytes
 	case kindData:
 		least = 1
-	case kindFIN:
+	case kindFIN, kindLeave:
 		most = 0
 	case kindReset:
 		least, most = codeBytes, codeBytes
@@ -80,14 +77,14 @@ func parseHeader(b [headerBytes]byte) (header, error) {
 	case kindPing, kindPong:
 		most = pingMax
 	default:
-		return h, fmt.Errorf("a frame of kind %d: %w", h.kind, ErrProtocol)
+		return h, fmt.Errorf("a frame of kind %d: %w", h.kind, transport.ErrProtocol)
 	}
 	if h.length < least || h.length > most {
-		return h, fmt.Errorf("a frame of kind %d with %d bytes: %w", h.kind, h.length, ErrProtocol)
+		return h, fmt.Errorf("a frame of kind %d with %d bytes: %w", h.kind, h.length, transport.ErrProtocol)
 	}
 	ofStream := h.kind <= kindReset
 	if ofStream != (h.stream != 0) {
-		return h, fmt.Errorf("a frame of kind %d of stream %d: %w", h.kind, h.stream, ErrProtocol)
+		return h, fmt.Errorf("a frame of kind %d of stream %d: %w", h.kind, h.stream, transport.ErrProtocol)
 	}
 	return h, nil
 }
@@ -134,14 +131,14 @@ func readOpen(r io.Reader, length int) (m message, first int, err error) {
 	}
 	size := int(binary.BigEndian.Uint16(b[:]))
 	if size > openMax || size > length-sizeBytes {
-		return m, 0, fmt.Errorf("an open frame of %d bytes with a message of %d: %w", length, size, ErrProtocol)
+		return m, 0, fmt.Errorf("an open frame of %d bytes with a message of %d: %w", length, size, transport.ErrProtocol)
 	}
 	text := make([]byte, size)
 	if _, err := io.ReadFull(r, text); err != nil {
 		return m, 0, err
 	}
 	if err := strictly.Unmarshal(text, &m); err != nil {
-		return m, 0, fmt.Errorf("the message of an open frame: %w: %w", ErrProtocol, err)
+		return m, 0, fmt.Errorf("the message of an open frame: %w: %w", transport.ErrProtocol, err)
 	}
 	return m, length - sizeBytes - size, nil
 }

@@ -76,18 +76,18 @@ func TestMisbehaviour(t *testing.T) {
 		"an open frame twice":          append(bytes.Clone(good), good...),
 		"a stream before the last one": append(append(openFrame(t, 5, asked, ""), frame(kindFIN, 5)...), openFrame(t, 4, asked, "")...),
 	} {
-		if err := served(t, said, refusing); !errors.Is(err, ErrProtocol) {
+		if err := served(t, said, backend(refusing)); !errors.Is(err, transport.ErrProtocol) {
 			t.Errorf("%s: got %v", name, err)
 		}
 	}
 	ended := make(chan struct{})
 	defer close(ended)
 	two := append(openFrame(t, 1, asked, ""), openFrame(t, 2, asked, "")...)
-	err := served(t, two, func(context.Context, identity.Name, transport.Request) (transport.Conn, error) {
+	err := served(t, two, backend(func() error {
 		<-ended
-		return nil, io.EOF
-	})
-	if !errors.Is(err, ErrProtocol) {
+		return io.EOF
+	}))
+	if !errors.Is(err, transport.ErrProtocol) {
 		t.Errorf("a stream inside another: got %v", err)
 	}
 	for name, said := range map[string][]byte{
@@ -98,14 +98,14 @@ func TestMisbehaviour(t *testing.T) {
 		"a pong that nobody wants":   frame(kindPong, 0, 1),
 		"a stream after another":     append(append(bytes.Clone(good), frame(kindFIN, 1)...), openFrame(t, 2, asked, "")...),
 	} {
-		if err := served(t, said, refusing); !errors.Is(err, io.EOF) {
+		if err := served(t, said, backend(refusing)); !errors.Is(err, io.EOF) {
 			t.Errorf("%s: got %v, want the end of it", name, err)
 		}
 	}
 }
 
 // served is how a connection ends on which a peer says that, then no more.
-func served(t testing.TB, said []byte, backend transport.Backend) error {
+func served(t testing.TB, said []byte, b transport.Backend) error {
 	t.Helper()
 	near, far := net.Pipe()
 	go func() { _, _ = io.Copy(io.Discard, far) }()
@@ -113,12 +113,19 @@ func served(t testing.TB, said []byte, backend transport.Backend) error {
 		_, _ = far.Write(said)
 		_ = far.Close()
 	}()
-	return NewServer(backend).Serve(near, identity.Name{})
+	return NewServer(b).Serve(near, identity.Name{})
 }
 
-func refusing(context.Context, identity.Name, transport.Request) (transport.Conn, error) {
-	return nil, &transport.Refusal{Code: transport.NoService}
+// backend allows all and dials nothing.
+type backend func() error
+
+func (backend) Allow(identity.Name, transport.Request) error { return nil }
+
+func (b backend) Dial(context.Context, identity.Name, transport.Request) (transport.Conn, error) {
+	return nil, b()
 }
+
+func refusing() error { return &transport.Refusal{Code: transport.NoService} }
 
 // A ping comes back as it was.
 func TestPing(t *testing.T) {
@@ -140,7 +147,7 @@ func FuzzServe(f *testing.F) {
 	f.Add(openFrame(f, 1, asked, "x"))
 	f.Add(frame(kindPad, 0, 1, 2, 3))
 	f.Add(append(openFrame(f, 1, asked, "x"), frame(kindFIN, 1)...))
-	f.Fuzz(func(t *testing.T, said []byte) { _ = served(t, said, refusing) })
+	f.Fuzz(func(t *testing.T, said []byte) { _ = served(t, said, backend(refusing)) })
 }
 
 // A header that is taken is within the bounds, and written as it was read.

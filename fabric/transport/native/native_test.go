@@ -120,9 +120,25 @@ func listen(t *testing.T, serve func(*net.TCPConn)) string {
 	return l.Addr().String()
 }
 
+// dials is a backend that allows all.
+type dials func(context.Context, identity.Name, transport.Request) (transport.Conn, error)
+
+func (dials) Allow(identity.Name, transport.Request) error { return nil }
+
+func (d dials) Dial(ctx context.Context, peer identity.Name, r transport.Request) (transport.Conn, error) {
+	return d(ctx, peer, r)
+}
+
+// denies is a backend that allows nothing.
+type denies struct{ dials }
+
+func (denies) Allow(identity.Name, transport.Request) error {
+	return &transport.Refusal{Code: transport.Denied}
+}
+
 // to is a backend at an address.
 func to(address string) transport.Backend {
-	return func(ctx context.Context, _ identity.Name, r transport.Request) (transport.Conn, error) {
+	return dials(func(ctx context.Context, _ identity.Name, r transport.Request) (transport.Conn, error) {
 		if r.Target != web || r.Source["label/app"] != "x" {
 			return nil, &transport.Refusal{Code: transport.NoService}
 		}
@@ -131,7 +147,7 @@ func to(address string) transport.Backend {
 			return nil, err
 		}
 		return conn.(*net.TCPConn), nil
-	}
+	})
 }
 
 // echo says back what it hears, and ends when it has heard all.
@@ -240,9 +256,7 @@ func TestRefusals(t *testing.T) {
 	nobody.Close()
 	for code, backend := range map[transport.Code]transport.Backend{
 		transport.Unreachable: to(nobody.Addr().String()),
-		transport.Denied: func(context.Context, identity.Name, transport.Request) (transport.Conn, error) {
-			return nil, &transport.Refusal{Code: transport.Denied}
-		},
+		transport.Denied:      denies{},
 	} {
 		p := newPair(t, 1, backend)
 		app := dial(t, p.front)

@@ -5,6 +5,8 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -47,7 +49,8 @@ func NewPool(address string, config *tls.Config, size int) *Pool {
 	return &Pool{address: address, config: config, size: size, buffers: newBuffers(), wanted: make(chan struct{}, 1), all: map[*connection]bool{}}
 }
 
-// Keep keeps the pool full until the context ends, then closes it. Connections that were
+// Keep keeps the pool full until the context ends; then connections end with their
+// streams. Connections that were
 // needed at once for a while are given up one after the other.
 func (p *Pool) Keep(ctx context.Context) {
 	defer p.close()
@@ -81,17 +84,20 @@ func (p *Pool) Keep(ctx context.Context) {
 
 // Carry implements transport.Carrier.
 func (p *Pool) Carry(ctx context.Context, r transport.Request, app transport.Conn) error {
-	s, err := p.open(ctx, r, app)
+	s, err := p.open(ctx, r)
 	if err != nil {
+		return fmt.Errorf("%w: %w", transport.ErrNotOpened, err)
+	}
+	if !s.join(app) { // the peer has refused it by now
 		transport.Reset(app)
-		return fmt.Errorf("open %s: %w", r.Target, err)
+		return s.wait()
 	}
 	s.pump()
 	return s.wait()
 }
 
 // open begins a stream on a connection of its own.
-func (p *Pool) open(ctx context.Context, r transport.Request, app transport.Conn) (*stream, error) {
+func (p *Pool) open(ctx context.Context, r transport.Request) (*stream, error) {
 	c, err := p.take(ctx)
 	if err != nil {
 		return nil, err
@@ -105,7 +111,6 @@ func (p *Pool) open(ctx context.Context, r transport.Request, app transport.Conn
 		s.breakOff(err)
 		return nil, err
 	}
-	s.join(app)
 	if err := c.out(kindOpen, s.id, buf); err != nil {
 		c.end(err)
 		return nil, err
@@ -119,7 +124,7 @@ func (p *Pool) take(ctx context.Context) (*connection, error) {
 	for len(p.free) > 0 {
 		c := p.free[len(p.free)-1]
 		p.free = p.free[:len(p.free)-1]
-		if c.over() == nil {
+		if c.usable() {
 			p.mu.Unlock()
 			p.want()
 			return c, nil
@@ -136,7 +141,7 @@ func (p *Pool) take(ctx context.Context) (*connection, error) {
 // put gives a connection back.
 func (p *Pool) put(c *connection) {
 	p.mu.Lock()
-	keep := !p.closed && c.over() == nil && len(p.free) < freeMax
+	keep := !p.closed && c.usable() && len(p.free) < freeMax
 	if keep {
 		p.free = append(p.free, c)
 	}
@@ -155,6 +160,7 @@ func (p *Pool) dial(ctx context.Context) (*connection, error) {
 	}
 	c := newConnection(conn, p.buffers)
 	c.freed = p.put
+	c.verify = func() error { return p.config.VerifyConnection(conn.(*tls.Conn).ConnectionState()) }
 	p.mu.Lock()
 	closed := p.closed
 	p.all[c] = true
@@ -214,12 +220,35 @@ func (p *Pool) want() {
 func (p *Pool) close() {
 	p.mu.Lock()
 	p.closed = true
-	all := p.all
-	p.all = map[*connection]bool{}
+	all := slices.Collect(maps.Keys(p.all))
 	p.mu.Unlock()
-	for c := range all {
-		c.end(ErrClosed)
+	for _, c := range all {
+		c.retire()
 	}
+}
+
+// Streams counts those that are open.
+func (p *Pool) Streams() (n int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for c := range p.all {
+		n += c.count()
+	}
+	return n
+}
+
+// Recheck ends the connections whose peer is not to be trusted any more, and says why.
+func (p *Pool) Recheck() (refused []error) {
+	p.mu.Lock()
+	all := slices.Collect(maps.Keys(p.all))
+	p.mu.Unlock()
+	for _, c := range all {
+		if err := c.verify(); err != nil {
+			c.end(err)
+			refused = append(refused, err)
+		}
+	}
+	return refused
 }
 
 // Ready says whether a connection is open ahead of need.

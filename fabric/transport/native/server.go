@@ -2,8 +2,10 @@ package native
 
 import (
 	"context"
-	"errors"
+	"maps"
 	"net"
+	"slices"
+	"sync"
 
 	"skerry.dev/skerry/fabric/identity"
 	"skerry.dev/skerry/fabric/transport"
@@ -13,10 +15,16 @@ import (
 type Server struct {
 	backend transport.Backend
 	buffers *buffers
+
+	mu      sync.Mutex
+	all     map[*connection]bool
+	leaving bool
 }
 
 // NewServer makes one that asks for backends so.
-func NewServer(backend transport.Backend) *Server { return &Server{backend, newBuffers()} }
+func NewServer(backend transport.Backend) *Server {
+	return &Server{backend: backend, buffers: newBuffers(), all: map[*connection]bool{}}
+}
 
 // Serve answers a peer on a connection whose handshake is done, until it ends, and says
 // why it did.
@@ -25,20 +33,54 @@ func (s *Server) Serve(conn net.Conn, peer identity.Name) error {
 	c.open = func(_ *connection, one *stream, m message) {
 		go answer(one, peer, transport.Request{Target: m.Target, Source: m.Source, Confirm: m.Confirm}, s.backend)
 	}
+	s.mu.Lock()
+	s.all[c] = true
+	leaving := s.leaving
+	s.mu.Unlock()
+	if leaving {
+		go c.leave()
+	}
+	defer func() {
+		s.mu.Lock()
+		delete(s.all, c)
+		s.mu.Unlock()
+	}()
 	return c.serve()
+}
+
+// Leave tells peers to begin no more streams here. Those that are on their way are still
+// served.
+func (s *Server) Leave() {
+	s.mu.Lock()
+	s.leaving = true
+	all := slices.Collect(maps.Keys(s.all))
+	s.mu.Unlock()
+	for _, c := range all {
+		go c.leave() // one whose peer does not read holds up no other
+	}
+}
+
+// Streams counts those that are open.
+func (s *Server) Streams() (n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for c := range s.all {
+		n += c.count()
+	}
+	return n
 }
 
 // answer joins a stream with its backend.
 func answer(s *stream, peer identity.Name, r transport.Request, backend transport.Backend) {
 	ctx, cancel := context.WithTimeout(context.Background(), dialTimeout)
 	defer cancel()
-	app, err := backend(ctx, peer, r)
+	err := backend.Allow(peer, r)
+	var app transport.Conn
+	if err == nil {
+		app, err = backend.Dial(ctx, peer, r)
+	}
 	if err != nil {
-		code := transport.Unreachable
-		if refusal, ok := errors.AsType[*transport.Refusal](err); ok {
-			code = refusal.Code
-		}
-		s.refuse(code)
+		s.refuse(transport.CodeOf(err))
 		return
 	}
 	if !s.join(app) {

@@ -1,0 +1,277 @@
+package authority_test
+
+import (
+	"bytes"
+	"context"
+	"crypto"
+	"crypto/tls"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"skerry.dev/skerry/fabric/authority"
+	"skerry.dev/skerry/fabric/identity"
+)
+
+// fixture is a fabric whose authority answers.
+type fixture struct {
+	folder, address string
+	log             *buffer
+}
+
+// buffer is what was logged.
+type buffer struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (b *buffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.Write(p)
+}
+
+func (b *buffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.String()
+}
+
+func newKey(t *testing.T) crypto.Signer {
+	t.Helper()
+	key, err := identity.NewKey(identity.ECDSA)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return key
+}
+
+func serve(t *testing.T) fixture {
+	t.Helper()
+	f := fixture{folder: filepath.Join(t.TempDir(), "ca"), log: &buffer{}}
+	key := newKey(t)
+	root, err := identity.NewFabric("edge.example.org", key, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := identity.Write(f.folder, key, root.Chain, root.Chain); err != nil {
+		t.Fatal(err)
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.address = l.Addr().String()
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error)
+	go func() {
+		done <- authority.NewServer(f.folder, time.Now, slog.New(slog.NewTextHandler(f.log, nil))).Serve(ctx, l)
+	}()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+	return f
+}
+
+func (f fixture) token(t *testing.T, cluster string) authority.Token {
+	t.Helper()
+	token, err := authority.NewToken(f.folder, f.address, cluster, time.Now().Add(time.Minute))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return token
+}
+
+// Of many who use a token at once one joins.
+func TestTokenOnce(t *testing.T) {
+	f := serve(t)
+	token := f.token(t, "c1")
+	const n = 20
+	var joined, refused int
+	var mu sync.Mutex
+	var all sync.WaitGroup
+	dir := t.TempDir()
+	for i := range n {
+		key := newKey(t)
+		all.Go(func() {
+			_, err := authority.Join(t.Context(), token, filepath.Join(dir, string(rune('a'+i))), key)
+			mu.Lock()
+			defer mu.Unlock()
+			switch {
+			case err == nil:
+				joined++
+			case errors.Is(err, authority.ErrRefused):
+				refused++
+			default:
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	if joined != 1 || refused != n-1 {
+		t.Errorf("%d joined, %d were refused, of %d", joined, refused, n)
+	}
+	if said := f.log.String(); strings.Contains(said, token.Secret) || strings.Count(said, "msg=refused") != n-1 {
+		t.Errorf("the log has\n%s", said)
+	}
+	if strings.Contains(token.String(), token.Secret) {
+		t.Error("a token prints its secret")
+	}
+}
+
+// A token is used with the authority that made it, and with no other.
+func TestAnotherAuthority(t *testing.T) {
+	f, other := serve(t), serve(t)
+	token := f.token(t, "c1")
+	token.Address = other.address
+	dir := filepath.Join(t.TempDir(), "c1")
+	if _, err := authority.Join(t.Context(), token, dir, newKey(t)); !errors.Is(err, identity.ErrUntrusted) {
+		t.Errorf("got %v", err)
+	}
+	token.Address = f.address
+	if _, err := authority.Join(t.Context(), token, dir, newKey(t)); err != nil {
+		t.Errorf("the token is spent: %v", err)
+	}
+}
+
+// What a hostile caller says is refused, in a line, and a token is not spent by it.
+func TestHostileCallers(t *testing.T) {
+	f := serve(t)
+	token := f.token(t, "c1")
+	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
+	for _, c := range []struct {
+		method, path, body string
+		status             int
+		want               string
+	}{
+		{"POST", "/v1/join", "", 400, "not a request"},
+		{"POST", "/v1/join", `{"request": "x", "secret": "` + token.Secret + `"}`, 400, "no signing request"},
+		{"POST", "/v1/join", `{"request": "x", "more": 1}`, 400, "not a request"},
+		{"POST", "/v1/join", `{"request": "` + strings.Repeat("x", 100<<10) + `"}`, 400, "not a request"},
+		{"POST", "/v1/renew", `{"request": "x"}`, 400, "no signing request"},
+		{"POST", "/v1/revoked", `{"revoked": "x"}`, 403, "not to be trusted"},
+		{"GET", "/v1/join", "", 405, ""},
+		{"GET", "/", "", 404, ""},
+	} {
+		r, err := http.NewRequest(c.method, "https://"+f.address+c.path, strings.NewReader(c.body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer, err := client.Do(r)
+		if err != nil {
+			t.Errorf("%s %s: %v", c.method, c.path, err)
+			continue
+		}
+		text, _ := io.ReadAll(answer.Body)
+		answer.Body.Close()
+		if answer.StatusCode != c.status || !strings.Contains(string(text), c.want) {
+			t.Errorf("%s %s: %d %s, want %d %s", c.method, c.path, answer.StatusCode, text, c.status, c.want)
+		}
+	}
+	if _, err := authority.Join(t.Context(), token, filepath.Join(t.TempDir(), "c1"), newKey(t)); err != nil {
+		t.Errorf("the token is spent: %v", err)
+	}
+}
+
+// A keeper learns of a revocation at once, passes it on to gateways, and renews what
+// another key of the fabric makes due.
+func TestKeeper(t *testing.T) {
+	f := serve(t)
+	dir := t.TempDir()
+	c1, g1 := filepath.Join(dir, "c1"), filepath.Join(dir, "g1")
+	if _, err := authority.Join(t.Context(), f.token(t, "c1"), c1, newKey(t)); err != nil {
+		t.Fatal(err)
+	}
+	own, trusted, err := identity.LoadAuthority(c1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	key := newKey(t)
+	chain, err := own.Gateway("g1", key.Public(), time.Now(), time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := identity.Write(g1, key, chain, trusted); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error)
+	k := authority.Keeper{
+		Address: f.address, Cluster: c1, Gateways: []string{g1}, GatewayLasts: time.Hour, Key: identity.ECDSA,
+		Now: time.Now, Log: slog.New(slog.DiscardHandler),
+	}
+	go func() { ended <- k.Run(ctx) }()
+	defer func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	}()
+	if _, err := authority.Join(t.Context(), f.token(t, "c2"), filepath.Join(dir, "c2"), newKey(t)); err != nil {
+		t.Fatal(err)
+	}
+	c2, _, err := identity.LoadAuthority(filepath.Join(dir, "c2"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := identity.RevokeName(f.folder, "c2", time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the gateway's trust knows what is revoked", func() bool {
+		trust, err := identity.LoadTrust(g1)
+		if err != nil {
+			return false
+		}
+		_, err = trust.Cluster(c2.Chain, time.Now())
+		return errors.Is(err, identity.ErrRevoked)
+	})
+	if _, err := identity.Rotate(f.folder, newKey(t), time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the gateway is signed anew", func() bool {
+		i, err := identity.Load(g1)
+		if err != nil {
+			return false
+		}
+		renewed, _, err := identity.LoadAuthority(c1)
+		return err == nil && !renewed.Root().Equal(own.Root()) && i.SignedBy(renewed.Root())
+	})
+}
+
+func eventually(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	for range 400 {
+		if is() {
+			return
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	t.Errorf("it does not come to this: %s", what)
+}
+
+// What is read as a token is written as it was.
+func FuzzParseToken(f *testing.F) {
+	f.Add(authority.Token{Address: "127.0.0.1:1", Cluster: "c1", Root: make([]byte, 32), Secret: "s"}.Text())
+	f.Add("skerry-join-e30")
+	f.Add("skerry-join-")
+	f.Fuzz(func(t *testing.T, text string) {
+		token, err := authority.ParseToken(text)
+		if err != nil {
+			return
+		}
+		again, err := authority.ParseToken(token.Text())
+		if err != nil || again.Text() != token.Text() {
+			t.Errorf("%q is %q, %v", text, again.Text(), err)
+		}
+	})
+}

@@ -1,0 +1,106 @@
+package gateway
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"time"
+
+	"skerry.dev/skerry/fabric/identity"
+	"skerry.dev/skerry/fabric/transport"
+	"skerry.dev/skerry/fabric/transport/httpconnect"
+	"skerry.dev/skerry/fabric/transport/native"
+)
+
+// caller is a peer that has called.
+type caller struct {
+	conn *tls.Conn
+	name identity.Name
+}
+
+const (
+	// handshakeTimeout bounds a peer's handshake.
+	handshakeTimeout = 5 * time.Second
+	// handshakesMax bounds those that are under way: of more the oldest would wait
+	// longest, so that new ones are refused.
+	handshakesMax = 1024
+)
+
+// listen takes calls of peers.
+func (g *Gateway) listen(ctx context.Context) error {
+	if g.config.Listen == "" {
+		return nil
+	}
+	l, err := net.Listen("tcp", g.config.Listen)
+	if err != nil {
+		return fmt.Errorf("listen for peers: %w", err)
+	}
+	g.listener = l
+	config := g.identity.Server(native.Protocol, httpconnect.Protocol)
+	handshakes := make(chan struct{}, handshakesMax)
+	g.accept(ctx, l, func(conn net.Conn) {
+		select {
+		case handshakes <- struct{}{}:
+		default:
+			_ = conn.Close()
+			g.log.Warn("peer refused", "from", conn.RemoteAddr().String(), "why", "too many handshakes at once")
+			return
+		}
+		c, err := shake(ctx, tls.Server(conn, config))
+		<-handshakes
+		if err != nil {
+			_ = conn.Close()
+			g.log.Warn("peer refused", "from", conn.RemoteAddr().String(), "why", err.Error())
+			return
+		}
+		g.serve(ctx, c)
+	})
+	return nil
+}
+
+// stopListening takes no more connections.
+func (g *Gateway) stopListening() {
+	if g.listener != nil {
+		_ = g.listener.Close() // nothing is lost by it
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for address, f := range g.fronts {
+		_ = f.listener.Close()
+		delete(g.fronts, address)
+	}
+}
+
+// shake finds out who calls.
+func shake(ctx context.Context, conn *tls.Conn) (*caller, error) {
+	ctx, cancel := context.WithTimeout(ctx, handshakeTimeout)
+	defer cancel()
+	if err := conn.HandshakeContext(ctx); err != nil {
+		return nil, err
+	}
+	name, err := identity.Peer(conn.ConnectionState())
+	return &caller{conn, name}, err
+}
+
+// serve answers a peer until the connection ends.
+func (g *Gateway) serve(ctx context.Context, c *caller) {
+	g.mu.Lock()
+	g.callers[c] = true
+	g.mu.Unlock()
+	stop := context.AfterFunc(ctx, func() { _ = c.conn.Close() })
+	defer stop()
+	var err error
+	if c.conn.ConnectionState().NegotiatedProtocol == native.Protocol {
+		err = g.native.Serve(c.conn, c.name)
+	} else {
+		err = g.httpconnect.Serve(c.conn, c.name)
+	}
+	g.mu.Lock()
+	delete(g.callers, c)
+	g.mu.Unlock()
+	if errors.Is(err, transport.ErrProtocol) {
+		g.log.Warn("peer misbehaves", "peer", c.name.String(), "why", err.Error())
+	}
+}

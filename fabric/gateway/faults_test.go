@@ -1,0 +1,185 @@
+package gateway_test
+
+import (
+	"errors"
+	"io"
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+
+	"skerry.dev/skerry/fabric/gateway"
+	"skerry.dev/skerry/fabric/identity"
+	"skerry.dev/skerry/fabric/identity/identitytest"
+	"skerry.dev/skerry/fabric/policy"
+	"skerry.dev/skerry/fabric/snapshot"
+)
+
+// everyone may call everything.
+func everyone() []policy.Policy {
+	return []policy.Policy{{Name: "all", From: []policy.Selector{{}}, To: []policy.Selector{{}}}}
+}
+
+func exports(backend string) *snapshot.Snapshot {
+	return &snapshot.Snapshot{Exports: []snapshot.Export{{Target: target("web"), Backends: []string{backend}}}, Policies: everyone()}
+}
+
+func imports(front string, gateways ...string) *snapshot.Snapshot {
+	return &snapshot.Snapshot{
+		Peers:    []snapshot.Peer{{Name: "c1", Gateways: gateways, Transport: snapshot.Native}},
+		Imports:  []snapshot.Import{{Target: target("web"), Listen: []netip.AddrPort{netip.MustParseAddrPort(front)}, From: []string{"c1"}}},
+		Policies: everyone(),
+	}
+}
+
+// open connects and says hello, and wants it back.
+func open(t *testing.T, front string) net.Conn {
+	t.Helper()
+	var conn net.Conn
+	if !eventually(func() (ok bool) {
+		var err error
+		if conn, err = net.Dial("tcp", front); err != nil {
+			return false
+		}
+		if hello(conn) {
+			return true
+		}
+		conn.Close()
+		return false
+	}) {
+		t.Fatalf("no answer at %s", front)
+	}
+	t.Cleanup(func() { conn.Close() })
+	return conn
+}
+
+func hello(conn net.Conn) bool {
+	_ = conn.SetDeadline(time.Now().Add(20 * time.Second))
+	_, _ = conn.Write([]byte("hello"))
+	b := make([]byte, 5)
+	_, err := io.ReadFull(conn, b)
+	return err == nil && string(b) == "hello"
+}
+
+// Another snapshot changes what may begin and where, and nothing that has begun.
+func TestReload(t *testing.T) {
+	folders := identitytest.New(t, "c1", "c2")
+	peers, front, other := port(t), port(t), port(t)
+	run(t, gateway.Config{Identity: folders["c1"], Listen: peers, Connections: 1}, exports(echo(t)), nil)
+	next := make(chan *snapshot.Snapshot)
+	run(t, gateway.Config{Identity: folders["c2"], Connections: 1}, imports(front, peers), next)
+	before := open(t, front)
+	next <- imports(other, peers)
+	open(t, other)
+	if conn, err := net.Dial("tcp", front); err == nil {
+		conn.Close()
+		t.Error("an import that is gone still listens")
+	}
+	denied := imports(other, peers)
+	denied.Policies = nil
+	next <- denied
+	next <- denied // so that the one before was taken
+	if call(t, other) == "hello" {
+		t.Error("a policy that is gone still allows")
+	}
+	if !hello(before) {
+		t.Error("a connection is dropped by a reload")
+	}
+	next <- &snapshot.Snapshot{}
+	if !hello(before) {
+		t.Error("a connection is dropped with its peer")
+	}
+}
+
+// With one of a peer's gateways gone, connections take the other.
+func TestFailover(t *testing.T) {
+	folders := identitytest.New(t, "c1", "c2")
+	one, two, front, service := port(t), port(t), port(t), echo(t)
+	_, end := start(t, gateway.Config{Identity: folders["c1"], Listen: one, Connections: 1}, exports(service), nil)
+	run(t, gateway.Config{Identity: folders["c1"], Listen: two, Connections: 1}, exports(service), nil)
+	run(t, gateway.Config{Identity: folders["c2"], Connections: 2}, imports(front, one, two), nil)
+	open(t, front).Close()
+	end()
+	time.Sleep(100 * time.Millisecond) // until the peer has heard: what begins before is lost
+	for range 20 {
+		if got := call(t, front); got != "hello" {
+			t.Errorf("got %q with one gateway gone", got)
+		}
+	}
+}
+
+// A gateway that ends takes no more connections, tells peers so, and lets what is open
+// end by itself.
+func TestDrain(t *testing.T) {
+	folders := identitytest.New(t, "c1", "c2")
+	one, two, front, service := port(t), port(t), port(t), echo(t)
+	said, end := start(t, gateway.Config{Identity: folders["c1"], Listen: one, Connections: 1, Drain: 20 * time.Second}, exports(service), nil)
+	run(t, gateway.Config{Identity: folders["c2"], Connections: 2}, imports(front, one, two), nil)
+	before := open(t, front)
+	run(t, gateway.Config{Identity: folders["c1"], Listen: two, Connections: 1}, exports(service), nil)
+	ended := make(chan struct{})
+	go func() {
+		end()
+		close(ended)
+	}()
+	if !eventually(func() bool { return hasLine(said.String(), "draining") }) {
+		t.Fatal("it does not drain")
+	}
+	time.Sleep(100 * time.Millisecond) // until the peer has heard
+	for range 20 {
+		if got := call(t, front); got != "hello" {
+			t.Errorf("got %q while one gateway drains", got)
+		}
+	}
+	if !hello(before) {
+		t.Error("a connection is dropped by a gateway that drains")
+	}
+	before.Close()
+	select {
+	case <-ended:
+	case <-time.After(10 * time.Second):
+		t.Error("it does not end with its last connection")
+	}
+}
+
+// What is revoked ends, on both sides, within seconds; another certificate of the same
+// gateway is taken without a connection lost.
+func TestIdentityChanges(t *testing.T) {
+	f := identitytest.NewFabric(t)
+	exporter, importer := f.Gateway("c1"), f.Gateway("c2")
+	peers, front := port(t), port(t)
+	said := run(t, gateway.Config{Identity: exporter, Listen: peers, Connections: 1}, exports(echo(t)), nil)
+	run(t, gateway.Config{Identity: importer, Connections: 1}, imports(front, peers), nil)
+	conn := open(t, front)
+	f.Renew("c1", exporter)
+	if !eventually(func() bool { return hasLine(said.String(), "new identity") }) {
+		t.Fatal("a new identity is not taken")
+	}
+	if !hello(conn) {
+		t.Error("a connection is dropped by a new certificate")
+	}
+	open(t, front).Close()
+	f.Revoke("c2")
+	for _, folder := range []string{exporter, importer} {
+		text, err := os.ReadFile(filepath.Join(f.Folder, "ca.crl"))
+		if err == nil {
+			err = os.WriteFile(filepath.Join(folder, "ca.crl"), text, 0o600)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	_ = conn.SetDeadline(time.Now().Add(20 * time.Second))
+	if _, err := conn.Read(make([]byte, 1)); !errors.Is(err, syscall.ECONNRESET) {
+		t.Errorf("the connection of one who is revoked ends by %v", err)
+	}
+	if !eventually(func() bool { return hasLine(said.String(), "peer refused", identity.ErrRevoked.Error()) }) {
+		t.Errorf("no line of it in\n%s", said)
+	}
+	if call(t, front) == "hello" {
+		t.Error("one who is revoked still calls")
+	}
+}

@@ -1,0 +1,80 @@
+package gateway
+
+import (
+	"context"
+	"slices"
+
+	"skerry.dev/skerry/fabric/snapshot"
+	"skerry.dev/skerry/fabric/transport"
+	"skerry.dev/skerry/fabric/transport/httpconnect"
+	"skerry.dev/skerry/fabric/transport/native"
+)
+
+// way is how a peer is called: at which of its gateways, and by what.
+type way struct{ peer, address, transport string }
+
+// link is a way that is in use.
+type link struct {
+	carrier transport.Carrier
+	stop    context.CancelFunc
+}
+
+// call keeps connections to the gateways of peers, and no more to those that are none.
+func (g *Gateway) call(ctx context.Context, peers []snapshot.Peer) {
+	wanted := map[way]bool{}
+	for _, p := range peers {
+		for _, address := range p.Gateways {
+			wanted[way{p.Name, address, p.Transport}] = true
+		}
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for w, l := range g.links {
+		if !wanted[w] {
+			l.stop()
+			delete(g.links, w)
+		}
+	}
+	for w := range wanted {
+		if _, has := g.links[w]; !has {
+			g.links[w] = g.open(ctx, w)
+		}
+	}
+}
+
+// open begins to use a way.
+func (g *Gateway) open(ctx context.Context, w way) link {
+	if w.transport == snapshot.HTTPConnect {
+		return link{httpconnect.NewDialer(w.address, g.identity.Client(w.peer, httpconnect.Protocol)), func() {}}
+	}
+	within, stop := context.WithCancel(ctx)
+	pool := native.NewPool(w.address, g.identity.Client(w.peer, native.Protocol), g.config.Connections)
+	g.running.Go(func() { pool.Keep(within) })
+	return link{pool, stop}
+}
+
+// reachable are the ways to a peer's gateways: those first that are ready, and else in
+// the order of the snapshot.
+func (g *Gateway) reachable(name string) (carriers []transport.Carrier) {
+	p := g.state.Load().Peer(name)
+	if p == nil {
+		return nil
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, address := range p.Gateways {
+		if l, has := g.links[way{name, address, p.Transport}]; has {
+			carriers = append(carriers, l.carrier)
+		}
+	}
+	slices.SortStableFunc(carriers, func(a, b transport.Carrier) int {
+		switch ready := a.Ready(); {
+		case ready == b.Ready():
+			return 0
+		case ready:
+			return -1
+		}
+		return 1
+	})
+	return carriers
+}

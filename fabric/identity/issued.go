@@ -1,0 +1,92 @@
+package identity
+
+import (
+	"bufio"
+	"crypto/x509"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math/big"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// issuedFile has a line for each certificate that an authority has signed, so that those
+// of a name can be revoked.
+const issuedFile = "issued.jsonl"
+
+// Issued is one certificate that an authority has signed.
+type Issued struct {
+	// Name is its DNS name without the authority's domain: a cluster's or a gateway's.
+	Name   string    `json:"name"`
+	Serial string    `json:"serial"`
+	Until  time.Time `json:"until"`
+}
+
+// Record notes a certificate that the authority of a folder has signed.
+func Record(folder, name string, c *x509.Certificate) error {
+	line, err := json.Marshal(Issued{name, c.SerialNumber.Text(serialBase), c.NotAfter})
+	if err != nil {
+		return err
+	}
+	f, err := os.OpenFile(filepath.Join(folder, issuedFile), os.O_APPEND|os.O_CREATE|os.O_WRONLY, secretPerm)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(append(line, '\n')) // a line is written at once
+	return errors.Join(err, f.Close())
+}
+
+// ListIssued lists what the authority of a folder has signed, but for what has expired.
+func ListIssued(folder string, now time.Time) (all []Issued, err error) {
+	path := filepath.Join(folder, issuedFile)
+	f, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	lines := bufio.NewScanner(f)
+	for n := 1; lines.Scan(); n++ {
+		var one Issued
+		if strings.TrimSpace(lines.Text()) == "" {
+			continue
+		}
+		if err := json.Unmarshal(lines.Bytes(), &one); err != nil {
+			return nil, fmt.Errorf("%s:%d: %w", path, n, err)
+		}
+		if now.Before(one.Until) {
+			all = append(all, one)
+		}
+	}
+	return all, lines.Err()
+}
+
+// RevokeName revokes all certificates of a name that an authority has signed, and says
+// how many were not revoked before.
+func RevokeName(folder, name string, now time.Time) (int, error) {
+	all, err := ListIssued(folder, now)
+	if err != nil {
+		return 0, err
+	}
+	var serials []*big.Int
+	for _, one := range all {
+		if one.Name != name {
+			continue
+		}
+		serial, err := parseSerial(one.Serial)
+		if err != nil {
+			return 0, err
+		}
+		serials = append(serials, serial)
+	}
+	if len(serials) == 0 {
+		return 0, fmt.Errorf("%s: no certificate of that name was signed here, or all have expired", name)
+	}
+	return Revoke(folder, serials, now)
+}

@@ -1,0 +1,15 @@
+package file
+
+import (
+	"context"
+	"time"
+
+	"skerry.dev/skerry/fabric/snapshot"
+	"skerry.dev/skerry/internal/changes"
+)
+
+// Watch reads a folder anew whenever a file in it has changed, which it looks for every
+// so often, until the context ends. What was read, or why it could not be, goes to take.
+func Watch(ctx context.Context, folder string, every time.Duration, take func(*snapshot.Snapshot, error)) {
+	changes.Watch(ctx, folder, every, func() { take(Read(folder)) })
+}

@@ -1,0 +1,162 @@
+package httpconnect
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net"
+	"net/http"
+	"slices"
+	"sync"
+
+	"skerry.dev/skerry/fabric/transport"
+)
+
+// Dialer takes streams to one gateway of a peer. It is safe for concurrent use.
+type Dialer struct {
+	address string
+	config  *tls.Config
+	leaves  *http.Client
+
+	mu   sync.Mutex
+	open map[half]bool // the connections of streams
+}
+
+// NewDialer makes one for a gateway at HOST:PORT, whose certificate the configuration
+// verifies.
+func NewDialer(address string, config *tls.Config) *Dialer {
+	d := &Dialer{address: address, config: config, open: map[half]bool{}}
+	d.leaves = &http.Client{
+		Timeout: dialTime,
+		Transport: &http.Transport{
+			TLSClientConfig: config, MaxIdleConnsPerHost: idleMax, MaxResponseHeaderBytes: headerMax,
+		},
+	}
+	return d
+}
+
+// idleMax is how many connections for asking leave are kept.
+const idleMax = 16
+
+// Carry implements transport.Carrier.
+func (d *Dialer) Carry(ctx context.Context, r transport.Request, app transport.Conn) error {
+	token, err := d.leave(ctx, r)
+	if err != nil {
+		return d.notOpened(err, app)
+	}
+	conn, err := d.connect(ctx, r, token)
+	if err != nil {
+		return d.notOpened(err, app)
+	}
+	d.mu.Lock()
+	d.open[conn.half] = true
+	d.mu.Unlock()
+	err = transport.Relay(socket{app}, conn)
+	d.mu.Lock()
+	delete(d.open, conn.half)
+	d.mu.Unlock()
+	return err
+}
+
+// Ready implements transport.Carrier: nothing is opened ahead.
+func (d *Dialer) Ready() bool { return true }
+
+// Streams implements transport.Carrier.
+func (d *Dialer) Streams() int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return len(d.open)
+}
+
+// Recheck implements transport.Carrier. Connections for leave are dialled anew.
+func (d *Dialer) Recheck() (refused []error) {
+	d.leaves.CloseIdleConnections()
+	d.mu.Lock()
+	all := slices.Collect(maps.Keys(d.open))
+	d.mu.Unlock()
+	for _, conn := range all {
+		if err := d.config.VerifyConnection(conn.ConnectionState()); err != nil {
+			conn.Abort()
+			refused = append(refused, err)
+		}
+	}
+	return refused
+}
+
+// notOpened says that another way may be tried, but where the peer has refused.
+func (d *Dialer) notOpened(err error, app transport.Conn) error {
+	if _, ok := errors.AsType[*transport.Refusal](err); ok {
+		transport.Reset(app)
+		return err
+	}
+	return fmt.Errorf("%w: %w", transport.ErrNotOpened, err)
+}
+
+// leave asks for it.
+func (d *Dialer) leave(ctx context.Context, r transport.Request) (string, error) {
+	body, err := json.Marshal(leave{r.Target, r.Source})
+	if err != nil {
+		return "", err
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "https://"+d.address+leavePath, bytes.NewReader(body))
+	if err != nil {
+		return "", err
+	}
+	answer, err := d.leaves.Do(request)
+	if err != nil {
+		return "", fmt.Errorf("ask for leave: %w", err)
+	}
+	defer answer.Body.Close()
+	var g granted
+	if err := read(answer, &g); err != nil {
+		return "", fmt.Errorf("ask for leave: %w", err)
+	}
+	return g.Token, nil
+}
+
+// read reads an answer, or why it is none.
+func read(answer *http.Response, into any) error {
+	body := json.NewDecoder(io.LimitReader(answer.Body, bodyMax))
+	if answer.StatusCode == http.StatusOK {
+		return body.Decode(into)
+	}
+	var why refused
+	if err := body.Decode(&why); err != nil || why.Code == 0 {
+		return fmt.Errorf("the peer answers %s", answer.Status)
+	}
+	return &transport.Refusal{Code: why.Code}
+}
+
+// connect dials a connection for a stream, and opens it.
+func (d *Dialer) connect(ctx context.Context, r transport.Request, token string) (early, error) {
+	ctx, cancel := context.WithTimeout(ctx, dialTime)
+	defer cancel()
+	raw, err := (&tls.Dialer{Config: d.config}).DialContext(ctx, "tcp", d.address)
+	if err != nil {
+		return early{}, fmt.Errorf("dial %s: %w", d.address, err)
+	}
+	conn := half{raw.(*tls.Conn)}
+	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
+	defer stop()
+	target := net.JoinHostPort(r.Target.Name+"."+r.Target.Namespace, fmt.Sprint(r.Target.Port))
+	_, err = fmt.Fprintf(conn, "CONNECT %s HTTP/1.1\r\nHost: %s\r\nProxy-Authorization: Bearer %s\r\n\r\n", target, target, token)
+	if err != nil {
+		return early{}, errors.Join(err, conn.Close())
+	}
+	in := bufio.NewReaderSize(conn, headerMax)
+	answer, err := http.ReadResponse(in, &http.Request{Method: http.MethodConnect})
+	if err != nil {
+		return early{}, errors.Join(err, conn.Close())
+	}
+	defer answer.Body.Close() // of one that opens a stream there is none
+	if answer.StatusCode != http.StatusOK {
+		return early{}, errors.Join(read(answer, nil), conn.Close())
+	}
+	return early{conn, in}, nil
+}
