@@ -71,7 +71,7 @@ func (g *Gateway) carry(ctx context.Context, i snapshot.Import, app transport.Co
 			continue
 		}
 		for _, carrier := range g.reachable(name) {
-			err := carrier.Carry(ctx, transport.Request{Target: i.Target, Source: from}, app)
+			err := carrier.Carry(ctx, transport.Request{Target: i.Target, Source: from, Confirm: i.Confirm}, app)
 			if errors.Is(err, transport.ErrNotOpened) {
 				why = err.Error()
 				continue

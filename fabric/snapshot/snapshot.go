@@ -51,6 +51,8 @@ type Import struct {
 	Listen []netip.AddrPort
 	// From names the peers that export it.
 	From []string
+	// Confirm has nothing of a client's sent before the service has accepted it.
+	Confirm bool
 }
 
 // Peer finds a peer by name, nil where there is none.

@@ -14,7 +14,9 @@ import (
 	"strings"
 	"testing"
 	"testing/fstest"
+	"time"
 
+	fabric "skerry.dev/skerry/fabric/cli"
 	"skerry.dev/skerry/lab/cli"
 	"skerry.dev/skerry/lab/cli/verb"
 	"skerry.dev/skerry/lab/experiment"
@@ -29,7 +31,7 @@ func TestGenerated(t *testing.T) {
 	dir := t.TempDir()
 	status := cli.Execute(t.Context(), verb.Env{
 		Args: []string{"gen", dir}, Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
-	})
+	}, fabric.Command(time.Now))
 	if status != 0 {
 		t.Fatalf("skerry gen: exit status %d", status)
 	}

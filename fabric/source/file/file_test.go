@@ -17,7 +17,7 @@ const (
 	version = "apiVersion: fabric.skerry.dev/v1alpha1\n"
 	peer    = version + "kind: Peer\nmetadata: {name: c1}\nspec: {gateways: [\"10.0.0.1:4443\"]}\n"
 	export  = version + "kind: ServiceExport\nmetadata: {name: web, namespace: shop}\nspec:\n  ports:\n  - {port: 80, backends: [\"10.1.0.2:8080\", \"[fd00::1]:8080\"]}\n"
-	imports = version + "kind: ServiceImport\nmetadata: {name: web}\nspec:\n  from: [c1]\n  ports:\n  - {port: 53, protocol: UDP, listen: [\"127.0.0.1:5353\"]}\n"
+	imports = version + "kind: ServiceImport\nmetadata: {name: web}\nspec:\n  accept: confirmed\n  from: [c1]\n  ports:\n  - {port: 53, protocol: UDP, listen: [\"127.0.0.1:5353\"]}\n"
 	access  = version + "kind: AccessPolicy\nmetadata: {name: p}\nspec:\n  action: Deny\n  privileged: true\n  priority: 0\n  from: [{matchLabels: {cluster: c2, a: b}, matchExpressions: [{key: x, operator: Exists}]}]\n  to: [{}]\n"
 )
 
@@ -51,7 +51,7 @@ func TestRead(t *testing.T) {
 		t.Errorf("got  %+v\nwant %+v", got, want)
 	}
 	i := got.Imports[0]
-	if i.String() != "default/web:53/udp" || i.Listen[0].String() != "127.0.0.1:5353" || i.From[0] != "c1" {
+	if i.String() != "default/web:53/udp" || i.Listen[0].String() != "127.0.0.1:5353" || i.From[0] != "c1" || !i.Confirm {
 		t.Errorf("got %+v", i)
 	}
 	if _, err := file.Read(filepath.Join(dir, "missing")); err == nil {
@@ -69,7 +69,8 @@ func TestErrors(t *testing.T) {
 		{strings.Replace(export, "8080\"]}", "8080\"]}\n  - {port: 80, backends: [\"a:1\"]}", 1), "shop/web:80 is exported already"},
 		{export + "---\n" + export, "f.yaml:10:18: the ServiceExport web is in f.yaml:3 already\nhint: remove one"},
 		{strings.Replace(export, "backends", "backend", 1), "did you mean backends?"},
-		{imports, `f.yaml:5:10: no peer "c1"` + "\nhint: there are none"},
+		{imports, `f.yaml:6:10: no peer "c1"` + "\nhint: there are none"},
+		{peer + "---\n" + strings.Replace(imports, "confirmed", "late", 1), `no way "late" to accept`},
 		{peer + "---\n" + strings.Replace(imports, "[c1]", "[]", 1), "web comes from nowhere"},
 		{peer + "---\n" + strings.Replace(imports, "127.0.0.1:5353", "localhost", 1), `"localhost" is no address with a port`},
 		{strings.Replace(peer, "Peer", "Pear", 1), `f.yaml:2:7: no kind "Pear"` + "\nhint: did you mean Peer?"},

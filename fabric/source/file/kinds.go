@@ -105,13 +105,22 @@ func (r *reader) export(name string, data []byte) {
 	}
 }
 
+// When a client's connection to an import is taken for one: at once, or when the service
+// has accepted it.
+const (
+	acceptEarly     = "early"
+	acceptConfirmed = "confirmed"
+)
+
 // importOf is a service of peers that local clients may call.
 func (r *reader) importOf(name string, data []byte) {
 	var o struct {
 		object `yaml:",inline"`
 		Spec   struct {
 			// From names the peers that export it.
-			From  []string `yaml:"from"`
+			From []string `yaml:"from"`
+			// Accept is early, the default, or confirmed.
+			Accept string `yaml:"accept,omitempty"`
 			Ports []struct {
 				port `yaml:",inline"`
 				// Listen are the addresses of this gateway where it is called.
@@ -125,7 +134,7 @@ func (r *reader) importOf(name string, data []byte) {
 	}
 	for i, p := range o.Spec.Ports {
 		path := at("spec.ports", i)
-		one := snapshot.Import{Target: r.target(d, path, &o.object, p.port), From: o.Spec.From}
+		one := snapshot.Import{Target: r.target(d, path, &o.object, p.port), From: o.Spec.From, Confirm: o.Spec.Accept == acceptConfirmed}
 		for k, text := range p.Listen {
 			address, err := netip.ParseAddrPort(text)
 			if err != nil {
@@ -135,6 +144,9 @@ func (r *reader) importOf(name string, data []byte) {
 			one.Listen = append(one.Listen, address)
 		}
 		r.into.Imports = append(r.into.Imports, one)
+	}
+	if accepts := []string{acceptEarly, acceptConfirmed}; o.Spec.Accept != "" && !slices.Contains(accepts, o.Spec.Accept) {
+		r.fail(d.Errorf("spec.accept", nearest.Hint(o.Spec.Accept, accepts), "no way %q to accept", o.Spec.Accept))
 	}
 	if len(o.Spec.From) == 0 {
 		r.fail(d.Errorf("spec.from", "name the clusters that export it", "%s comes from nowhere", o.Metadata.Name))

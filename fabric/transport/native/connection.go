@@ -84,6 +84,9 @@ func (c *connection) frame(h header) error {
 		c.retire()
 		return nil
 	}
+	if h.kind == kindAccept && c.open != nil {
+		return fmt.Errorf("stream %d accepted by who opened it: %w", h.stream, transport.ErrProtocol)
+	}
 	s := c.stream(h.stream)
 	if s == nil { // it was reset here, and the peer does not know yet
 		return c.skip(h.length)
@@ -94,6 +97,8 @@ func (c *connection) frame(h header) error {
 	case kindFIN:
 		s.peerFinished()
 		return nil
+	case kindAccept:
+		return s.peerAccepted()
 	}
 	var code [codeBytes]byte
 	if _, err := io.ReadFull(c.conn, code[:]); err != nil {

@@ -18,6 +18,7 @@ const (
 	kindData                  // bytes of a stream
 	kindFIN                   // no more bytes in this direction
 	kindReset                 // the stream is over in both directions: a code
+	kindAccept                // the service has accepted a stream that asked to be told
 	kindPad                   // bytes for nobody
 	kindPing                  // to be sent back
 	kindPong                  // a ping that comes back
@@ -69,7 +70,7 @@ func parseHeader(b [headerBytes]byte) (header, error) {
 		least = sizeBytes
 	case kindData:
 		least = 1
-	case kindFIN, kindLeave:
+	case kindFIN, kindAccept, kindLeave:
 		most = 0
 	case kindReset:
 		least, most = codeBytes, codeBytes
@@ -82,7 +83,7 @@ func parseHeader(b [headerBytes]byte) (header, error) {
 	if h.length < least || h.length > most {
 		return h, fmt.Errorf("a frame of kind %d with %d bytes: %w", h.kind, h.length, transport.ErrProtocol)
 	}
-	ofStream := h.kind <= kindReset
+	ofStream := h.kind <= kindAccept
 	if ofStream != (h.stream != 0) {
 		return h, fmt.Errorf("a frame of kind %d of stream %d: %w", h.kind, h.stream, transport.ErrProtocol)
 	}

@@ -68,6 +68,8 @@ func TestMisbehaviour(t *testing.T) {
 		"padding of a stream":          frame(kindPad, 1, 1),
 		"a long ping":                  frame(kindPing, 0, make([]byte, pingMax+1)...),
 		"a reset without a code":       frame(kindReset, 1),
+		"accepted with bytes":          frame(kindAccept, 1, 1),
+		"accepted by who opened it":    frame(kindAccept, 1),
 		"an open frame too short":      frame(kindOpen, 1, 0),
 		"a message past its frame":     frame(kindOpen, 1, 0, 9, 0xa0),
 		"a message that is no CBOR":    frame(kindOpen, 1, 0, 1, 0xff),
@@ -126,6 +128,22 @@ func (b backend) Dial(context.Context, identity.Name, transport.Request) (transp
 }
 
 func refusing() error { return &transport.Refusal{Code: transport.NoService} }
+
+// A stream is accepted once.
+func TestAcceptedTwice(t *testing.T) {
+	near, far := net.Pipe()
+	c := newConnection(near, newBuffers())
+	if _, err := c.begin(); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		_, _ = far.Write(append(frame(kindAccept, 1), frame(kindAccept, 1)...))
+		_ = far.Close()
+	}()
+	if err := c.serve(); !errors.Is(err, transport.ErrProtocol) {
+		t.Errorf("got %v", err)
+	}
+}
 
 // A ping comes back as it was.
 func TestPing(t *testing.T) {

@@ -304,6 +304,40 @@ func TestConnectionCut(t *testing.T) {
 	}
 }
 
+// A stream that is to be confirmed sends nothing before the service has accepted.
+func TestConfirmed(t *testing.T) {
+	accepts := make(chan struct{})
+	address := listen(t, echo)
+	p := newPair(t, 1, dials(func(ctx context.Context, peer identity.Name, r transport.Request) (transport.Conn, error) {
+		if !r.Confirm {
+			t.Error("the request does not ask")
+		}
+		<-accepts
+		return to(address).Dial(ctx, peer, r)
+	}))
+	done := make(chan error, 1)
+	front := listen(t, func(app *net.TCPConn) {
+		r := transport.Request{Target: web, Source: map[string]string{"label/app": "x"}, Confirm: true}
+		done <- p.pool.Carry(t.Context(), r, app)
+	})
+	app := dial(t, front)
+	_, _ = app.Write([]byte("hello"))
+	_ = app.SetReadDeadline(time.Now().Add(100 * time.Millisecond))
+	b := make([]byte, 5)
+	if n, err := app.Read(b); err == nil {
+		t.Errorf("%d bytes come before it is accepted", n)
+	}
+	close(accepts)
+	_ = app.SetDeadline(time.Now().Add(20 * time.Second))
+	if _, err := io.ReadFull(app, b); err != nil || string(b) != "hello" {
+		t.Errorf("%q, %v", b, err)
+	}
+	app.Close()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}
+
 // Streams at once have connections of their own, also more than are ahead of need.
 func TestManyAtOnce(t *testing.T) {
 	p := newPair(t, 2, to(listen(t, echo)))

@@ -92,6 +92,12 @@ func (p *Pool) Carry(ctx context.Context, r transport.Request, app transport.Con
 		transport.Reset(app)
 		return s.wait()
 	}
+	if r.Confirm {
+		select {
+		case <-s.accepted:
+		case <-s.ended:
+		}
+	}
 	s.pump()
 	return s.wait()
 }

@@ -87,5 +87,8 @@ func answer(s *stream, peer identity.Name, r transport.Request, backend transpor
 		transport.Reset(app)
 		return
 	}
+	if r.Confirm {
+		s.confirm()
+	}
 	s.pump()
 }

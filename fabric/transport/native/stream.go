@@ -2,6 +2,7 @@ package native
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"sync"
 	"syscall"
@@ -20,6 +21,8 @@ type stream struct {
 	mu     sync.Mutex
 	app    transport.Conn // nil until it is joined
 	joined chan struct{}  // closed when app is there, or never will be
+	// accepted is closed when the peer says that the service has accepted.
+	accepted chan struct{}
 	// mine and theirs are the directions that are open yet.
 	mine, theirs bool
 	err          error // why it was broken off
@@ -27,7 +30,7 @@ type stream struct {
 }
 
 func newStream(id uint32, c *connection) *stream {
-	return &stream{id: id, c: c, mine: true, theirs: true, joined: make(chan struct{}), ended: make(chan struct{})}
+	return &stream{id: id, c: c, mine: true, theirs: true, joined: make(chan struct{}), accepted: make(chan struct{}), ended: make(chan struct{})}
 }
 
 // join gives the stream its socket. It says whether the stream is still wanted.
@@ -46,6 +49,27 @@ func (s *stream) join(app transport.Conn) bool {
 func (s *stream) refuse(code transport.Code) {
 	if s.fail(&transport.Refusal{Code: code}) {
 		s.c.reset(s.id, code)
+	}
+}
+
+// confirm tells the peer that the service has accepted.
+func (s *stream) confirm() {
+	var b [headerBytes]byte
+	if err := s.c.out(kindAccept, s.id, b[:]); err != nil {
+		s.c.end(err)
+	}
+}
+
+// peerAccepted notes it. The peer says so once.
+func (s *stream) peerAccepted() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	select {
+	case <-s.accepted:
+		return fmt.Errorf("stream %d accepted twice: %w", s.id, transport.ErrProtocol)
+	default:
+		close(s.accepted)
+		return nil
 	}
 }
 
