@@ -121,7 +121,7 @@ func (r *reader) importOf(name string, data []byte) {
 			From []string `yaml:"from"`
 			// Accept is early, the default, or confirmed.
 			Accept string `yaml:"accept,omitempty"`
-			Ports []struct {
+			Ports  []struct {
 				port `yaml:",inline"`
 				// Listen are the addresses of this gateway where it is called.
 				Listen []string `yaml:"listen"`

@@ -14,15 +14,15 @@ import (
 type kind byte
 
 const (
-	kindOpen  kind = iota + 1 // begins a stream: an open message, then the first bytes
-	kindData                  // bytes of a stream
-	kindFIN                   // no more bytes in this direction
-	kindReset                 // the stream is over in both directions: a code
-	kindAccept                // the service has accepted a stream that asked to be told
-	kindPad                   // bytes for nobody
-	kindPing                  // to be sent back
-	kindPong                  // a ping that comes back
-	kindLeave                 // the sender takes no more streams on the connection
+	kindOpen   kind = iota + 1 // begins a stream: an open message, then the first bytes
+	kindData                   // bytes of a stream
+	kindFIN                    // no more bytes in this direction
+	kindReset                  // the stream is over in both directions: a code
+	kindAccept                 // the service has accepted a stream that asked to be told
+	kindPad                    // bytes for nobody
+	kindPing                   // to be sent back
+	kindPong                   // a ping that comes back
+	kindLeave                  // the sender takes no more streams on the connection
 )
 
 const (
