@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -16,15 +17,18 @@ import (
 // resumptions is how often a run is killed before it may end.
 const resumptions = 3
 
-// cellsOf lists the complete repetitions of a run directory. One whose folder has not its
-// name yet is not.
+// cellsOf lists the repetitions of a run directory that count. One whose folder has not
+// its name yet does not, nor does a try that was rejected.
 func cellsOf(t *testing.T, dir string) []string {
 	t.Helper()
 	found, err := filepath.Glob(filepath.Join(dir, "cells/*/*/repetition.json"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	found = slices.DeleteFunc(found, func(path string) bool { return strings.HasSuffix(filepath.Dir(path), ".partial") })
+	found = slices.DeleteFunc(found, func(path string) bool {
+		_, err := strconv.Atoi(filepath.Base(filepath.Dir(path)))
+		return err != nil
+	})
 	for i, path := range found {
 		found[i] = strings.TrimPrefix(path, dir)
 	}
