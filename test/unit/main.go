@@ -18,6 +18,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -29,10 +30,12 @@ const (
 	// noisy is the share of the cores' time that a hypervisor takes from a package's
 	// run for a failure to say nothing.
 	noisy = 0.02
-	// quiet is what it may take in a probe before the next try, which waits for so long.
-	quiet   = 0.01
-	probe   = 5 * time.Second
-	waitMax = 3 * time.Minute
+	// quiet is what it may take in a probe before the next try, which waits for so long,
+	// and rests between probes.
+	quiet   = 0.02
+	probe   = 3 * time.Second
+	rest    = 15 * time.Second
+	waitMax = 8 * time.Minute
 )
 
 func main() {
@@ -213,18 +216,15 @@ func (m moment) since(before moment) float64 {
 	return float64(m.stolen-before.stolen) / float64(m.at.Sub(before.at)*time.Duration(runtime.NumCPU()))
 }
 
-// await waits until the machine is its own again, as far as that shows without load.
+// await waits until the machine is its own again, which shows only under load: of cores
+// that rest nothing is taken.
 func await(ctx context.Context) error {
 	for end := time.Now().Add(waitMax); time.Now().Before(end); {
 		before, err := now()
 		if err != nil {
 			return err
 		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(probe):
-		}
+		spin(probe)
 		after, err := now()
 		if err != nil {
 			return err
@@ -232,6 +232,25 @@ func await(ctx context.Context) error {
 		if after.since(before) < quiet {
 			return nil
 		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(rest):
+		}
 	}
 	return nil
+}
+
+// spin keeps every core busy for that long.
+func spin(lasting time.Duration) {
+	var all sync.WaitGroup
+	for range runtime.NumCPU() {
+		all.Go(func() {
+			end := time.Now().Add(lasting)
+			for busy := true; busy; {
+				busy = time.Now().Before(end)
+			}
+		})
+	}
+	all.Wait()
 }
