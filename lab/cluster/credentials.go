@@ -53,6 +53,8 @@ func (c *Cluster) writeCredentials(now time.Time) (pki.Authority, error) {
 		{"apiserver-client", pkix.Name{CommonName: "kube-apiserver-kubelet-client", Organization: []string{"system:masters"}}, nil},
 		{"front-proxy", pkix.Name{CommonName: "front-proxy"}, nil},
 		{"service-accounts", pkix.Name{CommonName: "service-accounts"}, nil},
+		{"controller-manager", pkix.Name{CommonName: "kube-controller-manager"}, []string{"127.0.0.1", "localhost"}},
+		{"scheduler", pkix.Name{CommonName: "kube-scheduler"}, []string{"127.0.0.1", "localhost"}},
 	}
 	for _, i := range identities {
 		made, err := a.Issue(i.subject, i.hosts...)

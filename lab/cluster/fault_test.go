@@ -47,7 +47,7 @@ func stopsPlane(t *testing.T, lab *host.Lab) {
 	if _, err := c.State(t.Context()); !errors.Is(err, cluster.ErrNoAnswer) {
 		t.Errorf("a control plane that was stopped says %v", err)
 	}
-	for began := time.Now(); time.Since(began) < 6*time.Second; time.Sleep(200 * time.Millisecond) { // longer than a lease
+	for began := time.Now(); time.Since(began) < 10*time.Second; time.Sleep(200 * time.Millisecond) { // longer than a lease
 		if err := answers(t, lab, helloAt); err != nil {
 			t.Fatalf("the workload does not serve: %v", err)
 		}

@@ -38,7 +38,7 @@ func (c *Cluster) importImages(ctx context.Context, m member, archive string) er
 	var said bytes.Buffer
 	err = c.lab.Run(ctx, host.Command{
 		Node: m.Ref(), Name: fmt.Sprintf("%s-%d", m.process("ctr"), os.Getpid()), Stdin: file, Stderr: &said,
-		Args: []string{c.options.Programs["ctr"], "--address", runtimeSocket, "--namespace", "k8s.io", "images", "import", "--local", "-"},
+		Args: []string{c.options.Programs["ctr"], "--address", runtimeSocket, "--namespace", "k8s.io", "images", "import", "--local", "--discard-unpacked-layers", "-"},
 	})
 	text := strings.TrimSpace(said.String())
 	switch {

@@ -94,7 +94,7 @@ func (c *Cluster) awaitProxies(ctx context.Context, w Workload) error {
 
 // reported says whether a node is ready, and its kubelet has renewed its lease after a
 // time: nil, or what it lacks. A kubelet tells what has not changed every five minutes
-// alone, but renews its lease each second.
+// alone, but renews its lease every two seconds.
 func (c *Cluster) reported(ctx context.Context, m member, since time.Time) error {
 	if err := c.Ready(ctx, m.Ref()); err != nil {
 		return err

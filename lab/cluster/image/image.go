@@ -16,7 +16,9 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/empty"
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/static"
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
+	"github.com/google/go-containerregistry/pkg/v1/types"
 	"golang.org/x/sys/unix"
 )
 
@@ -70,9 +72,8 @@ func (i Image) build(layer v1.Layer) (v1.Image, error) {
 	return mutate.ConfigFile(image, config)
 }
 
-// layerOf one program at the root. A cluster waits for it, so it is packed once for its
-// digest and the archive; by zstd, that would be faster yet, but cost each containerd
-// 10 MB of memory afterwards.
+// layerOf one program at the root, as it is: a cluster waits for its images, and to pack
+// and unpack them takes longer than to copy them.
 func layerOf(path string) (v1.Layer, error) {
 	program, err := os.ReadFile(path)
 	if err != nil {
@@ -92,9 +93,7 @@ func layerOf(path string) (v1.Layer, error) {
 	if err := w.Close(); err != nil {
 		return nil, fmt.Errorf("make an image: %w", err)
 	}
-	return tarball.LayerFromOpener(func() (io.ReadCloser, error) {
-		return io.NopCloser(bytes.NewReader(archive.Bytes())), nil
-	}, tarball.WithCompressedCaching)
+	return static.NewLayer(archive.Bytes(), types.DockerUncompressedLayer), nil
 }
 
 // loaderOf a program is what it is started by; empty where it is static, or of another
