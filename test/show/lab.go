@@ -9,13 +9,14 @@ import (
 	"skerry.dev/skerry/lab/host"
 	"skerry.dev/skerry/lab/impair/proof"
 	"skerry.dev/skerry/lab/measure"
+	"skerry.dev/skerry/test/quiet"
 )
 
 // showLab measures how long a lab of two clusters with two nodes each takes to
 // come up and to go down.
 func showLab(ctx context.Context, b *bench) error {
 	const rounds = 10
-	took, err := upAndDown(rounds, func() (*session, error) { return b.open(ctx, "cubic") })
+	took, err := upAndDown(ctx, rounds, func() (*session, error) { return b.open(ctx, "cubic") })
 	if err != nil {
 		return err
 	}
@@ -53,9 +54,12 @@ const robbedMax = 20
 
 // upAndDown takes a lab up and down so many times. A try that a run would not count,
 // since the hypervisor gave its cores to others, is repeated.
-func upAndDown(rounds int, open func() (*session, error)) (ups, error) {
+func upAndDown(ctx context.Context, rounds int, open func() (*session, error)) (ups, error) {
 	var all ups
 	var up, down []float64
+	if _, err := quiet.Await(ctx); err != nil {
+		return all, err
+	}
 	for len(up) < rounds {
 		before, err := host.Steal()
 		if err != nil {
@@ -78,10 +82,30 @@ func upAndDown(rounds int, open func() (*session, error)) (ups, error) {
 		lost := proof.Host{StealNs: int64(after - before)}.Robbed(isDown.Sub(began), runtime.NumCPU())
 		if lost != "" && all.robbed < robbedMax {
 			all.robbed++
+			if _, err := quiet.Await(ctx); err != nil {
+				return all, err
+			}
 			continue
 		}
 		up, down = append(up, float64(isUp.Sub(began))), append(down, float64(isDown.Sub(isUp)))
 	}
 	all.up, all.down = measure.Sort(up), measure.Sort(down)
 	return all, nil
+}
+
+// quietly measures when the machine is its own, and again when it was not to the end.
+func quietly[T any](ctx context.Context, take func() (T, error)) (T, error) {
+	const tries = 3
+	for try := 1; ; try++ {
+		if _, err := quiet.Await(ctx); err != nil {
+			return *new(T), err
+		}
+		got, err := take()
+		if err != nil || try == tries {
+			return got, err
+		}
+		if still, err := quiet.Is(); still || err != nil {
+			return got, err
+		}
+	}
 }

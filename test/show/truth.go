@@ -60,7 +60,7 @@ func (b *bench) agreement(ctx context.Context, s *session) error {
 func (b *bench) toolsAgree(ctx context.Context, s *session, rtt time.Duration, where, command string) error {
 	const rounds = 5
 	const bound = float64(150 * time.Microsecond)
-	got, err := s.inTurns(ctx, rtt, rounds)
+	got, err := quietly(ctx, func() (views, error) { return s.inTurns(ctx, rtt, rounds) })
 	if err != nil {
 		return err
 	}

@@ -15,14 +15,11 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
-	"runtime"
 	"slices"
 	"strings"
-	"sync"
 	"syscall"
-	"time"
 
-	"skerry.dev/skerry/lab/host"
+	"skerry.dev/skerry/test/quiet"
 )
 
 const (
@@ -30,12 +27,6 @@ const (
 	// noisy is the share of the cores' time that a hypervisor takes from a package's
 	// run for a failure to say nothing.
 	noisy = 0.02
-	// quiet is what it may take in a probe before the next try, which waits for so long,
-	// and rests between probes.
-	quiet   = 0.02
-	probe   = 3 * time.Second
-	rest    = 15 * time.Second
-	waitMax = 8 * time.Minute
 )
 
 func main() {
@@ -77,7 +68,7 @@ func run(ctx context.Context, out io.Writer, args []string) error {
 		for _, r := range again {
 			packages = append(packages, r.name)
 		}
-		if err := await(ctx); err != nil {
+		if _, err := quiet.Await(ctx); err != nil {
 			return err
 		}
 	}
@@ -126,8 +117,8 @@ func test(ctx context.Context, out io.Writer, args []string) ([]result, error) {
 	if err := cmd.Start(); err != nil {
 		return nil, err
 	}
-	r := &reader{out: out, said: map[string]*strings.Builder{}, began: map[string]moment{}}
-	if err := r.read(events, now); err != nil {
+	r := &reader{out: out, said: map[string]*strings.Builder{}, began: map[string]quiet.Moment{}}
+	if err := r.read(events, quiet.Now); err != nil {
 		return nil, err
 	}
 	if err := cmd.Wait(); err != nil && len(r.results) == 0 {
@@ -140,11 +131,11 @@ func test(ctx context.Context, out io.Writer, args []string) ([]result, error) {
 type reader struct {
 	out     io.Writer
 	said    map[string]*strings.Builder // by test, of those that have not ended
-	began   map[string]moment
+	began   map[string]quiet.Moment
 	results []result
 }
 
-func (r *reader) read(events io.Reader, now func() (moment, error)) error {
+func (r *reader) read(events io.Reader, now func() (quiet.Moment, error)) error {
 	lines := bufio.NewReader(events)
 	for {
 		line, err := lines.ReadBytes('\n')
@@ -166,7 +157,7 @@ func (r *reader) read(events io.Reader, now func() (moment, error)) error {
 }
 
 // take prints what a person wants to see: what failed, and how packages ended.
-func (r *reader) take(e event, now func() (moment, error)) error {
+func (r *reader) take(e event, now func() (quiet.Moment, error)) error {
 	key := e.Package + " " + e.Test
 	switch e.Action {
 	case "start":
@@ -195,62 +186,7 @@ func (r *reader) take(e event, now func() (moment, error)) error {
 		if err != nil {
 			return err
 		}
-		r.results = append(r.results, result{e.Package, e.Action != "fail", at.since(r.began[e.Package])})
+		r.results = append(r.results, result{e.Package, e.Action != "fail", at.Since(r.began[e.Package])})
 	}
 	return nil
-}
-
-// moment is when, and how much the hypervisor had taken of the cores until then.
-type moment struct {
-	at     time.Time
-	stolen time.Duration
-}
-
-func now() (moment, error) {
-	stolen, err := host.Steal()
-	return moment{time.Now(), stolen}, err
-}
-
-// since is the share of the cores' time that the hypervisor has taken since then, of 1.
-func (m moment) since(before moment) float64 {
-	return float64(m.stolen-before.stolen) / float64(m.at.Sub(before.at)*time.Duration(runtime.NumCPU()))
-}
-
-// await waits until the machine is its own again, which shows only under load: of cores
-// that rest nothing is taken.
-func await(ctx context.Context) error {
-	for end := time.Now().Add(waitMax); time.Now().Before(end); {
-		before, err := now()
-		if err != nil {
-			return err
-		}
-		spin(probe)
-		after, err := now()
-		if err != nil {
-			return err
-		}
-		if after.since(before) < quiet {
-			return nil
-		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(rest):
-		}
-	}
-	return nil
-}
-
-// spin keeps every core busy for that long.
-func spin(lasting time.Duration) {
-	var all sync.WaitGroup
-	for range runtime.NumCPU() {
-		all.Go(func() {
-			end := time.Now().Add(lasting)
-			for busy := true; busy; {
-				busy = time.Now().Before(end)
-			}
-		})
-	}
-	all.Wait()
 }

@@ -1,10 +1,10 @@
 package main
 
 import (
-	"runtime"
 	"strings"
 	"testing"
-	"time"
+
+	"skerry.dev/skerry/test/quiet"
 )
 
 // What failed is printed, what passed is one line; a package that failed while others
@@ -26,25 +26,18 @@ func TestRead(t *testing.T) {
 {"Action":"fail","Package":"c"}
 not JSON
 `
-	// Of a's and b's run the hypervisor has a tenth, of c's a hundredth.
-	second := time.Duration(runtime.NumCPU()) * time.Second
-	var times []moment
-	for i, stolen := range []time.Duration{0, second / 10, second / 10, second / 5, second / 5, second * 21 / 100} {
-		times = append(times, moment{time.Unix(int64(i+1)/2, 0), stolen})
-	}
 	var out strings.Builder
-	r := &reader{out: &out, said: map[string]*strings.Builder{}, began: map[string]moment{}}
-	err := r.read(strings.NewReader(events), func() (moment, error) {
-		now := times[0]
-		times = times[1:]
-		return now, nil
-	})
-	if err != nil {
+	r := &reader{out: &out, said: map[string]*strings.Builder{}, began: map[string]quiet.Moment{}}
+	if err := r.read(strings.NewReader(events), quiet.Now); err != nil {
 		t.Fatal(err)
 	}
 	if want := "ok a 1s\n--- FAIL: TestY\nFAIL b 1s\nFAIL c 1s\nnot JSON\n"; out.String() != want {
 		t.Errorf("got\n%swant\n%s", out.String(), want)
 	}
+	if got := r.results; len(got) != 3 || !got[0].passed || got[1].passed || got[2].passed {
+		t.Fatalf("got %+v", got)
+	}
+	r.results[1].stolen, r.results[2].stolen = 0.1, 0.01
 	again, failed := judge(r.results, 1)
 	if len(again) != 1 || again[0].name != "b" || len(failed) != 1 || failed[0] != "c" {
 		t.Errorf("again %v, failed %v", again, failed)
