@@ -46,7 +46,12 @@ func command() *cobra.Command {
 	f.StringVar(&resources, "resources", "", "folder with the files of Peers, ServiceExports, ServiceImports and AccessPolicies")
 	f.StringVar(&config.Listen, "listen", "", "HOST:PORT where peers call; none can without")
 	f.DurationVar(&config.Drain, "drain", 30*time.Second, "how long open connections may go on when it is asked to end")
-	f.IntVar(&config.Connections, "connections", 1, "connections that are kept open to each gateway of a peer ahead of need")
+	n := &config.Connections
+	f.IntVar(&n.Ahead, "connections", 1, "connections that are kept open to each gateway of a peer ahead of need, at least")
+	f.IntVar(&n.Most, "connections-most", 256, "the most that are open; streams beyond it share one")
+	f.StringVar(&n.Congestion, "congestion", "", "TCP's congestion control between gateways (default bbr where the kernel has it)")
+	f.Int64Var(&n.Training, "training-bytes", 16<<20, "bytes that teach TCP the path of a connection; 0 for none")
+	f.Int64Var(&n.TrainingPerHour, "training-bytes-per-hour", 256<<20, "bytes that do so for all connections to a peer in an hour")
 	console.Require(c, "identity", "resources")
 	c.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return console.Usage(err, console.SeeHelp(c)) })
 	return c

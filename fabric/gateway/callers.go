@@ -38,7 +38,7 @@ func (g *Gateway) listen(ctx context.Context) error {
 		return fmt.Errorf("listen for peers: %w", err)
 	}
 	g.listener = l
-	config := g.identity.Server(native.Protocol, httpconnect.Protocol)
+	config := g.identity.Server(native.Protocol, native.ProtocolShared, httpconnect.Protocol)
 	handshakes := make(chan struct{}, handshakesMax)
 	g.accept(ctx, l, func(conn net.Conn) {
 		select {
@@ -92,9 +92,12 @@ func (g *Gateway) serve(ctx context.Context, c *caller) {
 	stop := context.AfterFunc(ctx, func() { _ = c.conn.Close() })
 	defer stop()
 	var err error
-	if c.conn.ConnectionState().NegotiatedProtocol == native.Protocol {
+	switch c.conn.ConnectionState().NegotiatedProtocol {
+	case native.Protocol:
 		err = g.native.Serve(c.conn, c.name)
-	} else {
+	case native.ProtocolShared:
+		err = g.native.ServeShared(c.conn, c.name)
+	default:
 		err = g.httpconnect.Serve(c.conn, c.name)
 	}
 	g.mu.Lock()

@@ -68,9 +68,9 @@ func hello(conn net.Conn) bool {
 func TestReload(t *testing.T) {
 	folders := identitytest.New(t, "c1", "c2")
 	peers, front, other := port(t), port(t), port(t)
-	run(t, gateway.Config{Identity: folders["c1"], Listen: peers, Connections: 1}, exports(echo(t)), nil)
+	run(t, gateway.Config{Identity: folders["c1"], Listen: peers, Connections: gateway.Connections{Ahead: 1, Most: 16}}, exports(echo(t)), nil)
 	next := make(chan *snapshot.Snapshot)
-	run(t, gateway.Config{Identity: folders["c2"], Connections: 1}, imports(front, peers), next)
+	run(t, gateway.Config{Identity: folders["c2"], Connections: gateway.Connections{Ahead: 1, Most: 16}}, imports(front, peers), next)
 	before := open(t, front)
 	next <- imports(other, peers)
 	open(t, other)
@@ -98,9 +98,9 @@ func TestReload(t *testing.T) {
 func TestFailover(t *testing.T) {
 	folders := identitytest.New(t, "c1", "c2")
 	one, two, front, service := port(t), port(t), port(t), echo(t)
-	_, end := start(t, gateway.Config{Identity: folders["c1"], Listen: one, Connections: 1}, exports(service), nil)
-	run(t, gateway.Config{Identity: folders["c1"], Listen: two, Connections: 1}, exports(service), nil)
-	run(t, gateway.Config{Identity: folders["c2"], Connections: 2}, imports(front, one, two), nil)
+	_, end := start(t, gateway.Config{Identity: folders["c1"], Listen: one, Connections: gateway.Connections{Ahead: 1, Most: 16}}, exports(service), nil)
+	run(t, gateway.Config{Identity: folders["c1"], Listen: two, Connections: gateway.Connections{Ahead: 1, Most: 16}}, exports(service), nil)
+	run(t, gateway.Config{Identity: folders["c2"], Connections: gateway.Connections{Ahead: 2, Most: 16}}, imports(front, one, two), nil)
 	open(t, front).Close()
 	end()
 	time.Sleep(100 * time.Millisecond) // until the peer has heard: what begins before is lost
@@ -116,10 +116,10 @@ func TestFailover(t *testing.T) {
 func TestDrain(t *testing.T) {
 	folders := identitytest.New(t, "c1", "c2")
 	one, two, front, service := port(t), port(t), port(t), echo(t)
-	said, end := start(t, gateway.Config{Identity: folders["c1"], Listen: one, Connections: 1, Drain: 20 * time.Second}, exports(service), nil)
-	run(t, gateway.Config{Identity: folders["c2"], Connections: 2}, imports(front, one, two), nil)
+	said, end := start(t, gateway.Config{Identity: folders["c1"], Listen: one, Connections: gateway.Connections{Ahead: 1, Most: 16}, Drain: 20 * time.Second}, exports(service), nil)
+	run(t, gateway.Config{Identity: folders["c2"], Connections: gateway.Connections{Ahead: 2, Most: 16}}, imports(front, one, two), nil)
 	before := open(t, front)
-	run(t, gateway.Config{Identity: folders["c1"], Listen: two, Connections: 1}, exports(service), nil)
+	run(t, gateway.Config{Identity: folders["c1"], Listen: two, Connections: gateway.Connections{Ahead: 1, Most: 16}}, exports(service), nil)
 	ended := make(chan struct{})
 	go func() {
 		end()
@@ -151,8 +151,8 @@ func TestIdentityChanges(t *testing.T) {
 	f := identitytest.NewFabric(t)
 	exporter, importer := f.Gateway("c1"), f.Gateway("c2")
 	peers, front := port(t), port(t)
-	said := run(t, gateway.Config{Identity: exporter, Listen: peers, Connections: 1}, exports(echo(t)), nil)
-	run(t, gateway.Config{Identity: importer, Connections: 1}, imports(front, peers), nil)
+	said := run(t, gateway.Config{Identity: exporter, Listen: peers, Connections: gateway.Connections{Ahead: 1, Most: 16}}, exports(echo(t)), nil)
+	run(t, gateway.Config{Identity: importer, Connections: gateway.Connections{Ahead: 1, Most: 16}}, imports(front, peers), nil)
 	conn := open(t, front)
 	f.Renew("c1", exporter)
 	if !eventually(func() bool { return hasLine(said.String(), "new identity") }) {

@@ -28,10 +28,22 @@ type Config struct {
 	Identity string
 	// Listen is where peers call, as HOST:PORT; without it none can.
 	Listen string
-	// Connections are how many it keeps open to each gateway of a peer ahead of need.
-	Connections int
+	// Connections to each gateway of a peer that speaks native.
+	Connections Connections
 	// Drain is how long connections may go on when it is asked to end.
 	Drain time.Duration
+}
+
+// Connections are those that are kept to a gateway of a peer.
+type Connections struct {
+	// Ahead are open ahead of need at least, and Most at most.
+	Ahead, Most int
+	// Congestion names TCP's congestion control between gateways: empty for BBR where the
+	// kernel has it, and else for the machine's.
+	Congestion string
+	// Training are the bytes that teach TCP the path of a connection, and TrainingPerHour
+	// those that do so for all of a peer's in an hour; without, none is taught.
+	Training, TrainingPerHour int64
 }
 
 // Gateway is one that runs. It is safe for concurrent use.
@@ -51,6 +63,8 @@ type Gateway struct {
 	// fronts by address.
 	fronts map[string]*front
 	links  map[way]link
+	// trainings by peer.
+	trainings map[string]*native.Training
 	// callers are connections of peers.
 	callers map[*caller]bool
 }
@@ -73,11 +87,36 @@ func New(config Config, log *slog.Logger) (*Gateway, error) {
 	g := &Gateway{
 		config: config, identity: store, log: log,
 		fronts: map[string]*front{}, links: map[way]link{}, callers: map[*caller]bool{},
+		trainings: map[string]*native.Training{},
 	}
-	g.native = native.NewServer(backend{g})
+	if err := g.chooseCongestion(); err != nil {
+		return nil, err
+	}
+	g.native = native.NewServer(backend{g}, g.config.Connections.Congestion, g.training)
 	g.httpconnect = httpconnect.NewServer(backend{g}, time.Now)
 	g.prepare(&snapshot.Snapshot{})
 	return g, nil
+}
+
+// bbr needs no loss to know how fast a path is (draft-ietf-ccwg-bbr), and keeps what it
+// knows while a connection rests.
+const bbr = "bbr"
+
+// chooseCongestion holds the congestion control to those that the kernel has.
+func (g *Gateway) chooseCongestion() error {
+	c := &g.config.Connections
+	if c.Congestion != "" {
+		if err := native.HasCongestion(c.Congestion); err != nil {
+			return fmt.Errorf("congestion control %q: %w", c.Congestion, err)
+		}
+		return nil
+	}
+	if err := native.HasCongestion(bbr); err != nil {
+		g.log.Warn("the machine's congestion control is used: long paths are slow", "wanted", bbr, "why", err.Error())
+		return nil
+	}
+	c.Congestion = bbr
+	return nil
 }
 
 // prepare makes a snapshot the one that decisions follow.

@@ -116,7 +116,7 @@ func TestGateways(t *testing.T) {
 	service := echo(t)
 	folders := identitytest.New(t, "c1", "c2")
 	c1 := port(t)
-	exporter := run(t, gateway.Config{Identity: folders["c1"], Listen: c1, Connections: 1}, &snapshot.Snapshot{
+	exporter := run(t, gateway.Config{Identity: folders["c1"], Listen: c1, Connections: gateway.Connections{Ahead: 1, Most: 16}}, &snapshot.Snapshot{
 		Exports:  []snapshot.Export{{Target: target("web"), Backends: []string{service}}, {Target: target("dead"), Backends: []string{port(t)}}},
 		Policies: allow(is(policy.Cluster, "c2"), policy.Requirement{Key: policy.Service, Operator: policy.NotIn, Values: []string{"secret"}}),
 	}, nil)
@@ -126,7 +126,7 @@ func TestGateways(t *testing.T) {
 		fronts[name] = port(t)
 		imports = append(imports, snapshot.Import{Target: target(name), Listen: []netip.AddrPort{netip.MustParseAddrPort(fronts[name])}, From: []string{"c1"}})
 	}
-	importer := run(t, gateway.Config{Identity: folders["c2"], Connections: 1}, &snapshot.Snapshot{
+	importer := run(t, gateway.Config{Identity: folders["c2"], Connections: gateway.Connections{Ahead: 1, Most: 16}}, &snapshot.Snapshot{
 		Peers: []snapshot.Peer{{Name: "c1", Gateways: []string{c1}}}, Imports: imports,
 		Policies: allow(is(policy.Cluster, "c2"), policy.Requirement{Key: policy.Service, Operator: policy.NotIn, Values: []string{"forbidden"}}),
 	}, nil)

@@ -48,7 +48,10 @@ func (g *Gateway) open(ctx context.Context, w way) link {
 		return link{httpconnect.NewDialer(w.address, g.identity.Client(w.peer, httpconnect.Protocol)), func() {}}
 	}
 	within, stop := context.WithCancel(ctx)
-	pool := native.NewPool(w.address, g.identity.Client(w.peer, native.Protocol), g.config.Connections)
+	pool := native.NewPool(w.address, g.identity.Client(w.peer, native.Protocol), native.Options{
+		Ahead: g.config.Connections.Ahead, Most: g.config.Connections.Most,
+		Congestion: g.config.Connections.Congestion, Training: g.trainingLocked(w.peer),
+	})
 	g.running.Go(func() { pool.Keep(within) })
 	return link{pool, stop}
 }
@@ -77,4 +80,23 @@ func (g *Gateway) reachable(name string) (carriers []transport.Carrier) {
 		return 1
 	})
 	return carriers
+}
+
+// training is how TCP is taught the paths to a cluster, nil where it is not.
+func (g *Gateway) training(cluster string) *native.Training {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.trainingLocked(cluster)
+}
+
+func (g *Gateway) trainingLocked(cluster string) *native.Training {
+	if p := g.state.Load().Peer(cluster); p != nil && p.Metered || g.config.Connections.Congestion != bbr {
+		return nil
+	}
+	t, has := g.trainings[cluster]
+	if !has {
+		t = native.NewTraining(g.config.Connections.Training, g.config.Connections.TrainingPerHour)
+		g.trainings[cluster] = t
+	}
+	return t
 }

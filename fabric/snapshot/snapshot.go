@@ -26,6 +26,8 @@ type Peer struct {
 	Gateways []string
 	// Transport carries connections to it, one of Transports.
 	Transport string
+	// Metered says that each byte to it costs: none is sent that nobody asked for.
+	Metered bool
 }
 
 // Transports.

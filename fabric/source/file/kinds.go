@@ -32,6 +32,8 @@ func (r *reader) peer(name string, data []byte) {
 			Gateways []string `yaml:"gateways,omitempty"`
 			// Transport is native, the default, or httpconnect.
 			Transport string `yaml:"transport,omitempty"`
+			// Metered links are not taught their path by bytes for nobody.
+			Metered bool `yaml:"metered,omitempty"`
 		} `yaml:"spec"`
 	}
 	d, ok := r.decode(name, data, &p, &p.object)
@@ -46,7 +48,7 @@ func (r *reader) peer(name string, data []byte) {
 	if !slices.Contains(known, p.Spec.Transport) {
 		r.fail(d.Errorf("spec.transport", nearest.Hint(p.Spec.Transport, known), "no transport %q", p.Spec.Transport))
 	}
-	r.into.Peers = append(r.into.Peers, snapshot.Peer{Name: p.Metadata.Name, Gateways: p.Spec.Gateways, Transport: p.Spec.Transport})
+	r.into.Peers = append(r.into.Peers, snapshot.Peer{Name: p.Metadata.Name, Gateways: p.Spec.Gateways, Transport: p.Spec.Transport, Metered: p.Spec.Metered})
 }
 
 // port of a service.

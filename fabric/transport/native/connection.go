@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -21,6 +23,8 @@ import (
 // them: a reader that is slow holds up the TCP connection below, and that the sender.
 type connection struct {
 	conn    net.Conn
+	leg     leg
+	own     bool // it is not a place on one that is shared
 	buffers *buffers
 	// open begins the streams that the peer asks for; nil where it may not.
 	open func(c *connection, s *stream, m message)
@@ -35,9 +39,9 @@ type connection struct {
 	mu sync.Mutex
 	// streams by number, of those from which bytes may come yet.
 	streams map[uint32]*stream
-	current *stream // the one that owns the connection, by not having said its end
-	live    int     // streams that are not over
-	retired bool    // it ends with the last of them
+	current *stream          // the one that owns the connection, by not having said its end
+	live    map[*stream]bool // those that are not over
+	retired bool             // it ends with the last of them
 	last    uint32  // number of the newest stream
 	err     error   // why the connection is over
 }
@@ -47,7 +51,7 @@ type connection struct {
 const streamsMax = 64
 
 func newConnection(conn net.Conn, b *buffers) *connection {
-	return &connection{conn: conn, buffers: b, streams: map[uint32]*stream{}}
+	return &connection{conn: conn, leg: legOf(conn), buffers: b, streams: map[uint32]*stream{}, live: map[*stream]bool{}}
 }
 
 // serve reads frames until the connection ends, and says why it did.
@@ -137,7 +141,7 @@ func (c *connection) accept(id uint32) (*stream, error) {
 		return nil, fmt.Errorf("stream %d after stream %d: %w", id, c.last, transport.ErrProtocol)
 	case len(c.streams) > 0:
 		return nil, fmt.Errorf("stream %d before the one before has ended: %w", id, transport.ErrProtocol)
-	case c.live >= streamsMax:
+	case len(c.live) >= streamsMax:
 		return nil, fmt.Errorf("more than %d streams: %w", streamsMax, transport.ErrProtocol)
 	}
 	c.last = id
@@ -163,7 +167,7 @@ func (c *connection) begin() (*stream, error) {
 func (c *connection) addLocked(id uint32) *stream {
 	s := newStream(id, c)
 	c.streams[id] = s
-	c.live++
+	c.live[s] = true
 	return s
 }
 
@@ -181,13 +185,13 @@ func (c *connection) changed(s *stream, mine, theirs bool) {
 		delete(c.streams, s.id)
 	}
 	if !mine && !theirs {
-		c.live--
+		delete(c.live, s)
 	}
 	freed := !mine && c.current == s
 	if freed {
 		c.current = nil
 	}
-	done := c.retired && c.live == 0
+	done := c.retired && len(c.live) == 0
 	c.mu.Unlock()
 	if freed && c.freed != nil {
 		c.freed(c)
@@ -201,7 +205,7 @@ func (c *connection) changed(s *stream, mine, theirs bool) {
 func (c *connection) retire() {
 	c.mu.Lock()
 	c.retired = true
-	idle := c.live == 0
+	idle := len(c.live) == 0
 	c.mu.Unlock()
 	if idle {
 		c.end(ErrClosed)
@@ -219,7 +223,7 @@ func (c *connection) end(err error) {
 		return
 	}
 	c.err = err
-	broken := c.streams
+	broken := slices.Collect(maps.Keys(c.live))
 	c.streams = nil
 	c.mu.Unlock()
 	_ = c.conn.Close() // it is over either way
@@ -239,7 +243,14 @@ func (c *connection) usable() bool {
 func (c *connection) count() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.live
+	return len(c.live)
+}
+
+// idle says whether the connection is open, and carries nothing.
+func (c *connection) idle() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.err == nil && !c.retired && len(c.live) == 0
 }
 
 // leave tells the peer to begin no more streams.

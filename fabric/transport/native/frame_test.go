@@ -115,7 +115,7 @@ func served(t testing.TB, said []byte, b transport.Backend) error {
 		_, _ = far.Write(said)
 		_ = far.Close()
 	}()
-	return NewServer(b).Serve(near, identity.Name{})
+	return NewServer(b, "", func(string) *Training { return nil }).Serve(near, identity.Name{})
 }
 
 // backend allows all and dials nothing.
@@ -148,7 +148,7 @@ func TestAcceptedTwice(t *testing.T) {
 // A ping comes back as it was.
 func TestPing(t *testing.T) {
 	near, far := net.Pipe()
-	go func() { _ = NewServer(nil).Serve(near, identity.Name{}) }()
+	go func() { _ = NewServer(nil, "", func(string) *Training { return nil }).Serve(near, identity.Name{}) }()
 	defer far.Close()
 	_ = far.SetDeadline(time.Now().Add(20 * time.Second))
 	if _, err := far.Write(frame(kindPing, 0, []byte("now")...)); err != nil {

@@ -6,80 +6,148 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net"
 	"slices"
 	"sync"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"skerry.dev/skerry/fabric/transport"
 )
 
 // Times of a pool.
 const (
+	// connectTimeout bounds how long one try to reach the peer takes: TCP tries again ever
+	// more rarely, and would miss for seconds that a link is there again.
+	connectTimeout = time.Second
+	// dialTimeout bounds a try with its handshake.
 	dialTimeout = 10 * time.Second
 	// retryLeast and retryMost bound the wait after a dial that failed.
 	retryLeast = 100 * time.Millisecond
-	retryMost  = 2 * time.Second
-	// coolAfter is how often a pool gives up a connection of those that it has too many.
-	coolAfter = 15 * time.Second
-	// freeMax bounds connections that wait for streams.
-	freeMax = 256
+	retryMost  = time.Second
+	// span is over which a pool looks back at what was needed.
+	span = 15 * time.Second
+	// dialsMax is how many connections a pool dials at once.
+	dialsMax = 4
 )
 
 // ErrClosed says that a pool takes no more streams.
 var ErrClosed = errors.New("the pool is closed")
+
+// Options of a gateway's native connections.
+type Options struct {
+	// Ahead is how many connections to a gateway of a peer are open ahead of need at least.
+	Ahead int
+	// Most bounds how many there are; streams beyond it share one.
+	Most int
+	// Congestion names TCP's congestion control between gateways; empty for the machine's.
+	Congestion string
+	// Training teaches TCP the path to a gateway of a peer; nil for none.
+	Training *Training
+}
 
 // Pool keeps connections to one gateway of a peer open before they are needed, and takes
 // streams to it. It is safe for concurrent use.
 type Pool struct {
 	address string
 	config  *tls.Config
-	size    int
+	options Options
 	buffers *buffers
 	wanted  chan struct{} // has room for one: there may be too few
 
 	mu     sync.Mutex
-	free   []*connection // the last one is the warmest
-	all    map[*connection]bool
+	free   []*connection        // the last one is the warmest
+	all    map[*connection]bool // of their own, or in the session
+	own    int                  // of their own, those that are dialled among them
+	shared *session             // nil while there is none
+	demand demand
 	closed bool
 }
 
-// NewPool makes a pool of that many connections ahead of need, to a gateway at HOST:PORT
-// whose certificate the configuration verifies. It dials when Keep runs.
-func NewPool(address string, config *tls.Config, size int) *Pool {
-	return &Pool{address: address, config: config, size: size, buffers: newBuffers(), wanted: make(chan struct{}, 1), all: map[*connection]bool{}}
+// NewPool makes a pool of connections to a gateway at HOST:PORT whose certificate the
+// configuration verifies. It dials when Keep runs.
+func NewPool(address string, config *tls.Config, o Options) *Pool {
+	return &Pool{address: address, config: config, options: o, buffers: newBuffers(), wanted: make(chan struct{}, 1), all: map[*connection]bool{}}
 }
 
 // Keep keeps the pool full until the context ends; then connections end with their
-// streams. Connections that were
-// needed at once for a while are given up one after the other.
+// streams. Connections that were needed at once for a while are given up by and by.
 func (p *Pool) Keep(ctx context.Context) {
 	defer p.close()
-	cool := time.NewTicker(coolAfter)
-	defer cool.Stop()
+	turn := time.NewTicker(span)
+	defer turn.Stop()
 	wait := retryLeast
 	for {
-		for p.short() {
-			c, err := p.dial(ctx)
-			if err != nil {
-				break
-			}
-			wait = retryLeast
-			p.put(c)
-		}
 		var again <-chan time.Time
-		if p.short() {
+		if err := p.fill(ctx); err != nil {
 			again = time.After(wait)
 			wait = min(2*wait, retryMost)
+		} else {
+			wait = retryLeast
 		}
 		select {
 		case <-ctx.Done():
 			return
 		case <-p.wanted:
 		case <-again:
-		case <-cool.C:
+		case <-turn.C:
 			p.cool()
 		}
 	}
+}
+
+// fill dials what is missing.
+func (p *Pool) fill(ctx context.Context) error {
+	var dials errgroup.Group
+	dials.SetLimit(dialsMax)
+	dials.Go(func() error { return p.join(ctx) })
+	for range p.missing() {
+		dials.Go(func() error {
+			c, err := p.dial(ctx)
+			if err != nil {
+				return err
+			}
+			go func() {
+				p.options.Training.train(c)
+				p.put(c)
+			}()
+			return nil
+		})
+	}
+	return dials.Wait()
+}
+
+// missing are how many connections there should be more.
+func (p *Pool) missing() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.demand.connections(p.options.Ahead, p.options.Most) - p.own
+}
+
+// join dials the connection that streams share, if there is none.
+func (p *Pool) join(ctx context.Context) error {
+	p.mu.Lock()
+	has := p.shared != nil
+	p.mu.Unlock()
+	if has {
+		return nil
+	}
+	s, err := p.share(ctx)
+	if err != nil {
+		return err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.shared = s
+	go func() {
+		<-s.CloseChan()
+		p.mu.Lock()
+		p.shared = nil
+		p.mu.Unlock()
+		p.want()
+	}()
+	return nil
 }
 
 // Carry implements transport.Carrier.
@@ -110,6 +178,7 @@ func (p *Pool) open(ctx context.Context, r transport.Request) (*stream, error) {
 	}
 	s, err := c.begin()
 	if err != nil {
+		p.released()
 		return nil, err
 	}
 	buf, err := appendOpen(make([]byte, headerBytes), message{r.Target, r.Source, r.Confirm})
@@ -124,30 +193,49 @@ func (p *Pool) open(ctx context.Context, r transport.Request) (*stream, error) {
 	return s, nil
 }
 
-// take gives a connection that is free, or dials one.
+// take gives a connection that is free, or a place on the one that is shared.
 func (p *Pool) take(ctx context.Context) (*connection, error) {
 	p.mu.Lock()
 	for len(p.free) > 0 {
 		c := p.free[len(p.free)-1]
 		p.free = p.free[:len(p.free)-1]
 		if c.usable() {
+			p.demand.begin()
 			p.mu.Unlock()
 			p.want()
 			return c, nil
 		}
 	}
-	closed := p.closed
+	closed, s := p.closed, p.shared
+	p.demand.begin()
 	p.mu.Unlock()
-	if closed {
-		return nil, ErrClosed
+	p.want()
+	c, err := (*connection)(nil), ErrClosed
+	if !closed {
+		c, err = p.place(ctx, s)
 	}
-	return p.dial(ctx)
+	if err != nil {
+		p.released()
+	}
+	return c, err
+}
+
+// place opens one on the connection that streams share. Before there is one, it dials.
+func (p *Pool) place(ctx context.Context, s *session) (*connection, error) {
+	if s == nil {
+		return p.dial(ctx)
+	}
+	one, err := s.OpenStream()
+	if err != nil {
+		return nil, fmt.Errorf("share the connection to %s: %w", p.address, err)
+	}
+	return p.run(one, s.conn, false)
 }
 
 // put gives a connection back.
 func (p *Pool) put(c *connection) {
 	p.mu.Lock()
-	keep := !p.closed && c.usable() && len(p.free) < freeMax
+	keep := !p.closed && c.own && c.usable()
 	if keep {
 		p.free = append(p.free, c)
 	}
@@ -157,63 +245,97 @@ func (p *Pool) put(c *connection) {
 	}
 }
 
+// dial opens a connection for one stream at a time.
 func (p *Pool) dial(ctx context.Context) (*connection, error) {
+	p.mu.Lock()
+	p.own++
+	p.mu.Unlock()
+	conn, err := p.dialTLS(ctx, Protocol)
+	if err != nil {
+		p.mu.Lock()
+		p.own--
+		p.mu.Unlock()
+		return nil, err
+	}
+	return p.run(conn, conn, true)
+}
+
+// dialTLS connects and shakes hands.
+func (p *Pool) dialTLS(ctx context.Context, protocol string) (*tls.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
 	defer cancel()
-	conn, err := (&tls.Dialer{Config: p.config}).DialContext(ctx, "tcp", p.address)
+	raw, err := (&net.Dialer{Timeout: connectTimeout}).DialContext(ctx, "tcp", p.address)
 	if err != nil {
 		return nil, fmt.Errorf("dial %s: %w", p.address, err)
 	}
+	if err := legOf(raw).tune(p.options.Congestion); err != nil {
+		return nil, errors.Join(fmt.Errorf("dial %s: %w", p.address, err), raw.Close())
+	}
+	config := p.config.Clone()
+	config.NextProtos = []string{protocol}
+	conn := tls.Client(raw, config)
+	if err := conn.HandshakeContext(ctx); err != nil {
+		return nil, errors.Join(fmt.Errorf("dial %s: %w", p.address, err), raw.Close())
+	}
+	return conn, nil
+}
+
+// run begins to read a connection of its own, or a place on the shared one, over TLS.
+func (p *Pool) run(conn net.Conn, over *tls.Conn, own bool) (*connection, error) {
 	c := newConnection(conn, p.buffers)
-	c.freed = p.put
-	c.verify = func() error { return p.config.VerifyConnection(conn.(*tls.Conn).ConnectionState()) }
+	c.own = own
+	c.freed = func(c *connection) {
+		p.released()
+		p.put(c)
+	}
+	c.verify = func() error { return p.config.VerifyConnection(over.ConnectionState()) }
 	p.mu.Lock()
 	closed := p.closed
 	p.all[c] = true
 	p.mu.Unlock()
-	if closed {
-		c.end(ErrClosed)
-		return nil, ErrClosed
-	}
 	go func() {
 		_ = c.serve() // its streams are told
 		p.drop(c)
 	}()
+	if closed {
+		c.end(ErrClosed)
+		return nil, ErrClosed
+	}
 	return c, nil
+}
+
+// released notes that a stream needs no connection any more.
+func (p *Pool) released() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.demand.end()
 }
 
 // drop forgets a connection that is over.
 func (p *Pool) drop(c *connection) {
 	p.mu.Lock()
 	delete(p.all, c)
-	for i, f := range p.free {
-		if f == c {
-			p.free = append(p.free[:i], p.free[i+1:]...)
-			break
-		}
+	if c.own {
+		p.own--
 	}
+	p.free = slices.DeleteFunc(p.free, func(f *connection) bool { return f == c })
 	p.mu.Unlock()
 	p.want()
 }
 
-// cool gives up the connection that was not used for the longest time, if there are more
-// than there need be.
+// cool begins another span, and gives up half of what was not needed for two, first that
+// which was not used for the longest time.
 func (p *Pool) cool() {
 	p.mu.Lock()
-	var coldest *connection
-	if len(p.free) > p.size {
-		coldest, p.free = p.free[0], p.free[1:]
-	}
+	p.demand.turn()
+	excess := (p.own - p.demand.connections(p.options.Ahead, p.options.Most) + 1) / 2
+	excess = max(0, min(excess, len(p.free)))
+	coldest := slices.Clone(p.free[:excess])
+	p.free = p.free[excess:]
 	p.mu.Unlock()
-	if coldest != nil {
-		coldest.retire()
+	for _, c := range coldest {
+		c.retire()
 	}
-}
-
-func (p *Pool) short() bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return len(p.free) < p.size
 }
 
 func (p *Pool) want() {
@@ -227,9 +349,13 @@ func (p *Pool) close() {
 	p.mu.Lock()
 	p.closed = true
 	all := slices.Collect(maps.Keys(p.all))
+	s := p.shared
 	p.mu.Unlock()
 	for _, c := range all {
 		c.retire()
+	}
+	if s != nil && s.NumStreams() == 0 {
+		_ = s.Close() // else it ends when its last stream does
 	}
 }
 
@@ -257,9 +383,9 @@ func (p *Pool) Recheck() (refused []error) {
 	return refused
 }
 
-// Ready says whether a connection is open ahead of need.
+// Ready says whether a stream would need no dial.
 func (p *Pool) Ready() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return len(p.free) > 0
+	return len(p.free) > 0 || p.shared != nil
 }

@@ -2,6 +2,7 @@ package native
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"net"
 	"slices"
@@ -13,22 +14,33 @@ import (
 
 // Server is the side that is called. It is safe for concurrent use.
 type Server struct {
-	backend transport.Backend
-	buffers *buffers
+	backend    transport.Backend
+	congestion string
+	training   func(cluster string) *Training
+	buffers    *buffers
 
 	mu      sync.Mutex
 	all     map[*connection]bool
 	leaving bool
 }
 
-// NewServer makes one that asks for backends so.
-func NewServer(backend transport.Backend) *Server {
-	return &Server{backend: backend, buffers: newBuffers(), all: map[*connection]bool{}}
+// NewServer makes one that asks for backends so, whose connections use a congestion
+// control (empty for the machine's) and are taught their paths to a peer, if they are.
+func NewServer(backend transport.Backend, congestion string, training func(cluster string) *Training) *Server {
+	return &Server{backend: backend, congestion: congestion, training: training, buffers: newBuffers(), all: map[*connection]bool{}}
 }
 
 // Serve answers a peer on a connection whose handshake is done, until it ends, and says
 // why it did.
 func (s *Server) Serve(conn net.Conn, peer identity.Name) error {
+	if err := legOf(conn).tune(s.congestion); err != nil {
+		return errors.Join(err, conn.Close())
+	}
+	return s.serve(conn, peer)
+}
+
+// serve answers on a connection, or on a place of one that is shared.
+func (s *Server) serve(conn net.Conn, peer identity.Name) error {
 	c := newConnection(conn, s.buffers)
 	c.open = func(_ *connection, one *stream, m message) {
 		go answer(one, peer, transport.Request{Target: m.Target, Source: m.Source, Confirm: m.Confirm}, s.backend)
@@ -40,6 +52,7 @@ func (s *Server) Serve(conn net.Conn, peer identity.Name) error {
 	if leaving {
 		go c.leave()
 	}
+	go s.training(peer.Cluster).train(c)
 	defer func() {
 		s.mu.Lock()
 		delete(s.all, c)
