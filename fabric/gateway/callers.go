@@ -38,7 +38,7 @@ func (g *Gateway) listen(ctx context.Context) error {
 		return fmt.Errorf("listen for peers: %w", err)
 	}
 	g.listener = l
-	config := g.identity.Server(native.Protocol, native.ProtocolShared, httpconnect.Protocol)
+	config := g.identity.Server(native.Protocol, native.ProtocolShared, native.ProtocolLane, httpconnect.Protocol)
 	handshakes := make(chan struct{}, handshakesMax)
 	g.accept(ctx, l, func(conn net.Conn) {
 		select {
@@ -97,6 +97,8 @@ func (g *Gateway) serve(ctx context.Context, c *caller) {
 		err = g.native.Serve(c.conn, c.name)
 	case native.ProtocolShared:
 		err = g.native.ServeShared(c.conn, c.name)
+	case native.ProtocolLane:
+		err = g.native.ServeLane(c.conn, c.name)
 	default:
 		err = g.httpconnect.Serve(c.conn, c.name)
 	}

@@ -69,8 +69,8 @@ func (s *Store) mutual(protocols []string) *tls.Config {
 		MinVersion: tls.VersionTLS13, NextProtos: protocols, SessionTicketsDisabled: true,
 		// Small records are for browsers; here each costs a header, a tag and two calls.
 		DynamicRecordSizingDisabled: true,
-		GetCertificate:       func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return &s.Current().certificate, nil },
-		GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &s.Current().certificate, nil },
+		GetCertificate:              func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return &s.Current().certificate, nil },
+		GetClientCertificate:        func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &s.Current().certificate, nil },
 	}
 }
 

@@ -26,12 +26,8 @@ type connection struct {
 	leg     leg
 	own     bool // it is not a place on one that is shared
 	buffers *buffers
-	// open begins the streams that the peer asks for; nil where it may not.
-	open func(c *connection, s *stream, m message)
-	// freed is called when the connection can take another stream.
-	freed func(c *connection)
-	// verify says whether the peer is still to be trusted.
-	verify func() error
+	side
+	bundled atomic.Pointer[bundled]
 
 	write   sync.Mutex
 	ponging atomic.Bool
@@ -42,8 +38,20 @@ type connection struct {
 	current *stream          // the one that owns the connection, by not having said its end
 	live    map[*stream]bool // those that are not over
 	retired bool             // it ends with the last of them
-	last    uint32  // number of the newest stream
-	err     error   // why the connection is over
+	last    uint32           // number of the newest stream
+	err     error            // why the connection is over
+}
+
+// side is what a connection asks of those who have made it.
+type side struct {
+	// open begins the streams that the peer asks for; nil where it may not.
+	open func(c *connection, s *stream, m message)
+	// freed is called when the connection can take another stream.
+	freed func(c *connection)
+	// verify says whether the peer is still to be trusted.
+	verify func() error
+	// bundleOf finds a bundle of the peer's, nil where there is none.
+	bundleOf func(bundleID) *bundle
 }
 
 // streamsMax is how many streams a connection may have, one that owns it and those that
@@ -87,6 +95,8 @@ func (c *connection) frame(h header) error {
 	case kindLeave:
 		c.retire()
 		return nil
+	case kindBlock, kindBundle, kindTaken:
+		return c.ofBundle(h)
 	}
 	if h.kind == kindAccept && c.open != nil {
 		return fmt.Errorf("stream %d accepted by who opened it: %w", h.stream, transport.ErrProtocol)
@@ -227,6 +237,9 @@ func (c *connection) end(err error) {
 	c.streams = nil
 	c.mu.Unlock()
 	_ = c.conn.Close() // it is over either way
+	if u := c.bundled.Load(); u != nil {
+		u.leave()
+	}
 	for _, s := range broken {
 		s.breakOff(err)
 	}

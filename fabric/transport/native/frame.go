@@ -23,6 +23,9 @@ const (
 	kindPing                   // to be sent back
 	kindPong                   // a ping that comes back
 	kindLeave                  // the sender takes no more streams on the connection
+	kindBlock                  // bytes of a stream that come in pieces on lanes
+	kindBundle                 // blocks may come and go by a bundle
+	kindTaken                  // blocks were taken
 )
 
 const (
@@ -35,6 +38,10 @@ const (
 	// pingMax is what a ping may carry.
 	pingMax   = 64
 	codeBytes = 4
+	// blockBytes: number (4) and size (4) of a block; bundleBytes: name (16) of a bundle, and
+	// number (4) of the connection in it.
+	blockBytes  = 8
+	bundleBytes = 20
 	// sizeBytes of the size of an open frame's message.
 	sizeBytes = 2
 )
@@ -77,13 +84,19 @@ func parseHeader(b [headerBytes]byte) (header, error) {
 	case kindPad:
 	case kindPing, kindPong:
 		most = pingMax
+	case kindBlock:
+		least, most = blockBytes, blockBytes
+	case kindBundle:
+		least, most = bundleBytes, bundleBytes
+	case kindTaken:
+		least, most = codeBytes, codeBytes
 	default:
 		return h, fmt.Errorf("a frame of kind %d: %w", h.kind, transport.ErrProtocol)
 	}
 	if h.length < least || h.length > most {
 		return h, fmt.Errorf("a frame of kind %d with %d bytes: %w", h.kind, h.length, transport.ErrProtocol)
 	}
-	ofStream := h.kind <= kindAccept
+	ofStream := h.kind <= kindAccept || h.kind == kindBlock
 	if ofStream != (h.stream != 0) {
 		return h, fmt.Errorf("a frame of kind %d of stream %d: %w", h.kind, h.stream, transport.ErrProtocol)
 	}

@@ -49,7 +49,7 @@ func (p pair) cut() {
 func newPair(t *testing.T, size int, backend transport.Backend) pair {
 	t.Helper()
 	stores := identitytest.Stores(t, "c1", "c2")
-	l, err := tls.Listen("tcp", "127.0.0.1:0", stores["c1"].Server(native.Protocol, native.ProtocolShared))
+	l, err := tls.Listen("tcp", "127.0.0.1:0", stores["c1"].Server(native.Protocol, native.ProtocolShared, native.ProtocolLane))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -86,11 +86,9 @@ func newPair(t *testing.T, size int, backend transport.Backend) pair {
 				if err != nil || name.String() != "c2/g1" {
 					t.Errorf("called by %v: %v", name, err)
 				}
-				serve := server.Serve
-				if conn.(*tls.Conn).ConnectionState().NegotiatedProtocol == native.ProtocolShared {
-					serve = server.ServeShared
-				}
-				_ = serve(conn, name)
+				_ = map[string]func(net.Conn, identity.Name) error{
+					native.Protocol: server.Serve, native.ProtocolShared: server.ServeShared, native.ProtocolLane: server.ServeLane,
+				}[conn.(*tls.Conn).ConnectionState().NegotiatedProtocol](conn, name)
 			})
 		}
 	})
@@ -367,6 +365,95 @@ func TestManyAtOnce(t *testing.T) {
 		app.Close()
 		if err := <-p.broken; err != nil {
 			t.Error(err)
+		}
+	}
+}
+
+// Where packets are lost, bytes of bursts come in pieces over a bundle of connections, and
+// are the same; without it they do not. What lanes carry that end is made of the others.
+func TestBundle(t *testing.T) {
+	p := newPair(t, 1, to(listen(t, echo)))
+	p.pool.Lose(true)
+	await(t, "a connection that sends blocks", func() bool { n, _ := p.pool.Bundled(); return n > 0 })
+	_, before := p.pool.Bundled()
+	ask(t, p, 3<<20, func() {})
+	if _, after := p.pool.Bundled(); after == before {
+		t.Error("no block was sent")
+	}
+	ask(t, p, 3<<20, func() { p.pool.EndLanes(1) })
+	p.pool.Lose(false)
+	await(t, "no connection that sends blocks", func() bool { n, _ := p.pool.Bundled(); return n == 0 })
+	ask(t, p, 3<<20, func() {})
+}
+
+// When too many lanes end, streams may break, and then there is another bundle.
+func TestBundleEnds(t *testing.T) {
+	p := newPair(t, 1, to(listen(t, echo)))
+	p.pool.Lose(true)
+	bundled := func() bool { n, _ := p.pool.Bundled(); return n > 0 }
+	await(t, "a connection that sends blocks", bundled)
+	p.pool.EndLanes(10)
+	await(t, "another bundle", bundled)
+	ask(t, p, 3<<20, func() {})
+}
+
+// A service that does not read holds up its stream alone, and the gateways hold no more
+// for it than they may.
+func TestSlowReader(t *testing.T) {
+	held := make(chan *net.TCPConn, 1)
+	p := newPair(t, 2, to(listen(t, func(c *net.TCPConn) {
+		first := make([]byte, 4)
+		if _, err := io.ReadFull(c, first); err == nil && string(first) == "hold" {
+			held <- c
+			return
+		}
+		_, _ = c.Write(first)
+		echo(c)
+	})))
+	p.pool.Lose(true)
+	await(t, "connections that send blocks", func() bool { n, _ := p.pool.Bundled(); return n > 1 })
+	slow := dial(t, p.front)
+	_ = slow.SetDeadline(time.Time{})
+	go func() {
+		_, _ = slow.Write(append([]byte("hold"), make([]byte, 100<<20)...))
+		slow.Close()
+	}()
+	c := <-held
+	for range 3 {
+		ask(t, p, 3<<20, func() {})
+	}
+	n, err := io.Copy(io.Discard, c)
+	if err != nil || n != 100<<20 {
+		t.Errorf("%d bytes came, %v", n, err)
+	}
+	c.Close()
+}
+
+// ask sends random bytes and hears them again; midway it does something.
+func ask(t *testing.T, p pair, size int, midway func()) {
+	t.Helper()
+	said := make([]byte, size)
+	_, _ = rand.Read(said)
+	app := dial(t, p.front)
+	defer app.Close()
+	go func() {
+		_, _ = app.Write(said[:size/2])
+		midway()
+		_, _ = app.Write(said[size/2:])
+		_ = app.CloseWrite()
+	}()
+	heard, err := io.ReadAll(app)
+	if err != nil || !bytes.Equal(heard, said) {
+		t.Errorf("%d bytes: %d came back, %v", size, len(heard), err)
+	}
+}
+
+// await waits for something that takes a machine that is slow a while.
+func await(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	for end := time.Now().Add(30 * time.Second); !is(); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("there is not: %s", what)
 		}
 	}
 }

@@ -61,8 +61,12 @@ type Pool struct {
 	all    map[*connection]bool // of their own, or in the session
 	own    int                  // of their own, those that are dialled among them
 	shared *session             // nil while there is none
-	demand demand
-	closed bool
+	meter  meter
+	// bundle is nil while there is none.
+	bundle   *bundle
+	bundleID bundleID
+	demand   demand
+	closed   bool
 }
 
 // NewPool makes a pool of connections to a gateway at HOST:PORT whose certificate the
@@ -75,8 +79,9 @@ func NewPool(address string, config *tls.Config, o Options) *Pool {
 // streams. Connections that were needed at once for a while are given up by and by.
 func (p *Pool) Keep(ctx context.Context) {
 	defer p.close()
-	turn := time.NewTicker(span)
+	turn, look := time.NewTicker(span), time.NewTicker(time.Second)
 	defer turn.Stop()
+	defer look.Stop()
 	wait := retryLeast
 	for {
 		var again <-chan time.Time
@@ -93,6 +98,8 @@ func (p *Pool) Keep(ctx context.Context) {
 		case <-again:
 		case <-turn.C:
 			p.cool()
+		case <-look.C:
+			p.measure()
 		}
 	}
 }
@@ -102,6 +109,7 @@ func (p *Pool) fill(ctx context.Context) error {
 	var dials errgroup.Group
 	dials.SetLimit(dialsMax)
 	dials.Go(func() error { return p.join(ctx) })
+	dials.Go(func() error { return p.bind(ctx) })
 	for range p.missing() {
 		dials.Go(func() error {
 			c, err := p.dial(ctx)
@@ -110,6 +118,7 @@ func (p *Pool) fill(ctx context.Context) error {
 			}
 			go func() {
 				p.options.Training.train(c)
+				p.offerTo(c)
 				p.put(c)
 			}()
 			return nil
@@ -123,6 +132,32 @@ func (p *Pool) missing() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.demand.connections(p.options.Ahead, p.options.Most) - p.own
+}
+
+// measure looks how many packets are lost, and has connections use a bundle or not.
+func (p *Pool) measure() {
+	p.mu.Lock()
+	before := p.meter.lossy()
+	var packets, lost uint32
+	count := func(l *leg) {
+		more, gone := l.since()
+		packets, lost = packets+more, lost+gone
+	}
+	for c := range p.all {
+		count(&c.leg)
+	}
+	if p.bundle != nil {
+		for _, l := range p.bundle.live() {
+			count(&l.leg)
+		}
+	}
+	p.meter.add(packets, lost)
+	now := p.meter.lossy()
+	p.mu.Unlock()
+	if now != before {
+		p.offer(now)
+		p.want() // perhaps a bundle
+	}
 }
 
 // join dials the connection that streams share, if there is none.
@@ -320,6 +355,7 @@ func (p *Pool) drop(c *connection) {
 	}
 	p.free = slices.DeleteFunc(p.free, func(f *connection) bool { return f == c })
 	p.mu.Unlock()
+	p.finish()
 	p.want()
 }
 
@@ -349,13 +385,24 @@ func (p *Pool) close() {
 	p.mu.Lock()
 	p.closed = true
 	all := slices.Collect(maps.Keys(p.all))
-	s := p.shared
 	p.mu.Unlock()
 	for _, c := range all {
 		c.retire()
 	}
-	if s != nil && s.NumStreams() == 0 {
-		_ = s.Close() // else it ends when its last stream does
+	p.finish()
+}
+
+// finish ends what connections have in common when the last one of a closed pool is over.
+func (p *Pool) finish() {
+	p.mu.Lock()
+	over := p.closed && len(p.all) == 0
+	s, b := p.shared, p.bundle
+	p.mu.Unlock()
+	if over && b != nil {
+		b.fail(ErrClosed)
+	}
+	if over && s != nil {
+		_ = s.Close() // nobody uses it
 	}
 }
 

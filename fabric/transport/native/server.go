@@ -21,13 +21,14 @@ type Server struct {
 
 	mu      sync.Mutex
 	all     map[*connection]bool
+	bundles map[bundleKey]*bundle
 	leaving bool
 }
 
 // NewServer makes one that asks for backends so, whose connections use a congestion
 // control (empty for the machine's) and are taught their paths to a peer, if they are.
 func NewServer(backend transport.Backend, congestion string, training func(cluster string) *Training) *Server {
-	return &Server{backend: backend, congestion: congestion, training: training, buffers: newBuffers(), all: map[*connection]bool{}}
+	return &Server{backend: backend, congestion: congestion, training: training, buffers: newBuffers(), all: map[*connection]bool{}, bundles: map[bundleKey]*bundle{}}
 }
 
 // Serve answers a peer on a connection whose handshake is done, until it ends, and says
@@ -45,6 +46,7 @@ func (s *Server) serve(conn net.Conn, peer identity.Name) error {
 	c.open = func(_ *connection, one *stream, m message) {
 		go answer(one, peer, transport.Request{Target: m.Target, Source: m.Source, Confirm: m.Confirm}, s.backend)
 	}
+	c.bundleOf = s.bundleOf(peer)
 	s.mu.Lock()
 	s.all[c] = true
 	leaving := s.leaving

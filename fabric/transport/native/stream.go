@@ -4,8 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"sync"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -76,10 +78,11 @@ func (s *stream) peerAccepted() error {
 // pump sends what the socket says until that ends, then says so. It returns when this
 // direction of the stream is over.
 func (s *stream) pump() {
+	var b burst
 	for {
 		buf, n, err := s.c.buffers.readWhenReady(s.app)
 		if n > 0 {
-			err = s.c.out(kindData, s.id, buf.b[:headerBytes+n])
+			err = s.send(buf.b[:headerBytes+n], b.add(n, time.Now()))
 		}
 		s.c.buffers.put(buf)
 		switch {
@@ -94,6 +97,35 @@ func (s *stream) pump() {
 			return
 		}
 	}
+}
+
+// send sends bytes of the stream that stand behind room for a header: in pieces, where
+// they are of a burst and a bundle is in use.
+func (s *stream) send(buf []byte, ofBurst bool) error {
+	u := s.c.bundled.Load()
+	if ofBurst && len(buf) >= headerBytes+blockLeast && u.usable() {
+		return u.block(s.id, buf[headerBytes:])
+	}
+	return s.c.out(kindData, s.id, buf)
+}
+
+// burst is what a stream has said without a pause.
+type burst struct {
+	bytes int64
+	last  time.Time
+}
+
+// add says whether more bytes are of a burst that pieces make faster. The first of one
+// are not, for most streams say no more; those of one that lasts are not, for then TCP's
+// own way to share a path is the better neighbour.
+func (b *burst) add(n int, now time.Time) bool {
+	const pause, least, most = 200 * time.Millisecond, 64 << 10, 8 << 20
+	if now.Sub(b.last) > pause {
+		b.bytes = 0
+	}
+	before := b.bytes
+	b.bytes, b.last = b.bytes+int64(n), now
+	return before >= least && before < most
 }
 
 // finish tells the peer that no more bytes come.
@@ -153,6 +185,17 @@ func (s *stream) deliver(length int) error {
 		}
 	}
 	return nil
+}
+
+// deliverBlock writes bytes that came in pieces to the socket.
+func (s *stream) deliverBlock(bytes net.Buffers) {
+	<-s.joined
+	if s.app == nil {
+		return
+	}
+	if _, err := bytes.WriteTo(s.app); err != nil && s.fail(&transport.Refusal{Code: transport.Broken}) {
+		go s.c.reset(s.id, transport.Broken) // who reads never waits to write
+	}
 }
 
 // peerReset ends a stream that the peer has broken off.

@@ -1,0 +1,38 @@
+package native
+
+// Lose has the pool believe that packets are lost, or that none are.
+func (p *Pool) Lose(loses bool) {
+	p.mu.Lock()
+	p.meter = meter{packets: 1e6}
+	if loses {
+		p.meter.lost = 1e4
+	}
+	p.mu.Unlock()
+	p.offer(loses)
+	p.want()
+}
+
+// Bundled counts connections that may send blocks, and the blocks that they have sent.
+func (p *Pool) Bundled() (connections int, blocks uint32) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for c := range p.all {
+		if u := c.bundled.Load(); u.usable() {
+			u.mu.Lock()
+			connections, blocks = connections+1, blocks+u.sent
+			u.mu.Unlock()
+		}
+	}
+	return connections, blocks
+}
+
+// EndLanes ends so many lanes of the bundle.
+func (p *Pool) EndLanes(n int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for i := range p.bundle.lanes[:n] {
+		if l := p.bundle.lanes[i].Load(); l != nil {
+			l.end()
+		}
+	}
+}

@@ -1,0 +1,205 @@
+package native
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"skerry.dev/skerry/fabric/identity"
+	"skerry.dev/skerry/fabric/transport"
+)
+
+// ProtocolLane is what gateways speak in TLS (ALPN) on a lane of a bundle.
+const ProtocolLane = "skerry-native-lane/1"
+
+// joinBytes of what a lane begins with: the name of its bundle (16), its number in it (1)
+// and how many there are (1).
+const joinBytes = 18
+
+// laneTraining is how much teaches a lane its path: what it has to carry of a burst.
+const laneTraining = 512 << 10
+
+// bind makes a bundle while packets are lost, if there is none, and dials lanes that it
+// lacks.
+func (p *Pool) bind(ctx context.Context) error {
+	p.mu.Lock()
+	if p.closed || !p.meter.lossy() {
+		p.mu.Unlock()
+		return nil
+	}
+	if p.bundle == nil || p.bundle.over() {
+		p.bundle, p.bundleID = newBundle(lanesMost), newBundleID()
+	}
+	b, id := p.bundle, p.bundleID
+	p.mu.Unlock()
+	var dials errgroup.Group
+	dials.SetLimit(dialsMax)
+	for i := range b.lanes {
+		if b.lanes[i].Load() == nil {
+			dials.Go(func() error { return p.lane(ctx, b, id, i) })
+		}
+	}
+	if err := dials.Wait(); err != nil {
+		return err
+	}
+	p.offer(true)
+	return nil
+}
+
+// lane dials one of a bundle.
+func (p *Pool) lane(ctx context.Context, b *bundle, id bundleID, i int) error {
+	conn, err := p.dialTLS(ctx, ProtocolLane)
+	if err != nil {
+		return err
+	}
+	if _, err := conn.Write(append(id[:], byte(i), byte(len(b.lanes)))); err != nil {
+		return errors.Join(err, conn.Close())
+	}
+	l := newLane(conn)
+	b.lanes[i].Store(l)
+	go func() {
+		_ = l.run(b, p.options.Training) // the bundle is told
+		b.ended(i, l)
+		p.want()
+	}()
+	return nil
+}
+
+// offer tells all connections of their own to use the bundle, or not to.
+func (p *Pool) offer(use bool) {
+	p.mu.Lock()
+	b, id := p.bundle, p.bundleID
+	var own []*connection
+	for c := range p.all {
+		if c.own && b != nil {
+			own = append(own, c)
+		}
+	}
+	p.mu.Unlock()
+	for _, c := range own {
+		c.useBundle(b, id, use)
+	}
+}
+
+// offerTo tells one connection of the bundle, if there is one in use.
+func (p *Pool) offerTo(c *connection) {
+	p.mu.Lock()
+	b, id, use := p.bundle, p.bundleID, p.bundle != nil && len(p.bundle.live()) == len(p.bundle.lanes) && p.meter.lossy()
+	p.mu.Unlock()
+	if use {
+		c.useBundle(b, id, use)
+	}
+}
+
+// useBundle offers a bundle to the peer, or takes the offer back.
+func (c *connection) useBundle(b *bundle, id bundleID, use bool) {
+	u := c.bundled.Load()
+	switch {
+	case !use && u != nil && u.active.Swap(false):
+		c.offerBundle(id, 0)
+	case use && (u == nil || u.bundle != b):
+		var err error
+		if u, err = c.bundleWith(b, 0); err != nil {
+			c.end(err)
+			return
+		}
+		c.offerBundle(id, u.number)
+	case use && !u.active.Load():
+		c.offerBundle(id, u.number)
+	}
+}
+
+// run carries pieces both ways until the lane ends, and says why it did.
+func (l *lane) run(b *bundle, t *Training) error {
+	go func() {
+		pad := append(shard{size: pieceLeast}.append(nil), make([]byte, pieceLeast)...)
+		idle := func() bool { return len(l.queue) == 0 }
+		t.teach(l.leg, laneTraining, idle, pad, func(b []byte) error { _, err := l.conn.Write(b); return err })
+		l.write()
+	}()
+	return l.read(b)
+}
+
+// ServeLane answers a peer on a lane of a bundle.
+func (s *Server) ServeLane(conn net.Conn, peer identity.Name) error {
+	if err := legOf(conn).tune(s.congestion); err != nil {
+		return errors.Join(err, conn.Close())
+	}
+	var join [joinBytes]byte
+	_ = conn.SetReadDeadline(time.Now().Add(dialTimeout)) // of one that is over reading tells
+	if _, err := io.ReadFull(conn, join[:]); err != nil {
+		return err
+	}
+	_ = conn.SetReadDeadline(time.Time{})
+	k := bundleKey{peer, bundleID(join[:])}
+	i, of := int(join[joinBytes-2]), int(join[joinBytes-1])
+	b, err := s.bundle(k, of)
+	if err != nil {
+		return err
+	}
+	l := newLane(conn)
+	if i >= of {
+		return fmt.Errorf("lane %d of %d: %w", i, of, transport.ErrProtocol)
+	}
+	if before := b.lanes[i].Swap(l); before != nil { // the peer knows already that it is over
+		before.end()
+	}
+	err = l.run(b, s.training(peer.Cluster))
+	if errors.Is(err, transport.ErrProtocol) {
+		b.fail(err)
+	}
+	b.ended(i, l)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if b.over() {
+		delete(s.bundles, k)
+	}
+	return err
+}
+
+// bundleKey names a bundle among those of all peers.
+type bundleKey struct {
+	peer identity.Name
+	id   bundleID
+}
+
+// bundlesMax bounds those of a peer's gateway.
+const bundlesMax = 4
+
+// bundle gives one that a peer's lane is to join.
+func (s *Server) bundle(k bundleKey, lanes int) (*bundle, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if b := s.bundles[k]; b != nil {
+		if len(b.lanes) != lanes {
+			return nil, fmt.Errorf("a bundle of %d lanes, and of %d: %w", len(b.lanes), lanes, transport.ErrProtocol)
+		}
+		return b, nil
+	}
+	others := 0
+	for other := range s.bundles {
+		if other.peer == k.peer {
+			others++
+		}
+	}
+	if lanes < dataLeast || lanes > piecesMax-1 || others >= bundlesMax {
+		return nil, fmt.Errorf("bundle %d of %d lanes: %w", others+1, lanes, transport.ErrProtocol)
+	}
+	b := newBundle(lanes)
+	s.bundles[k] = b
+	return b, nil
+}
+
+// bundleOf finds one of a peer's.
+func (s *Server) bundleOf(peer identity.Name) func(bundleID) *bundle {
+	return func(id bundleID) *bundle {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return s.bundles[bundleKey{peer, id}]
+	}
+}

@@ -1,0 +1,107 @@
+package native
+
+import (
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// leg is the connection of TCP below one of two gateways. The zero value is one of
+// another kind, which cannot be told anything and tells nothing.
+type leg struct {
+	tcp *net.TCPConn
+	// packets and lost are what TCP had counted when it was last looked at.
+	packets, lost uint32
+}
+
+func legOf(conn net.Conn) leg {
+	if over, ok := conn.(*tls.Conn); ok {
+		conn = over.NetConn()
+	}
+	tcp, _ := conn.(*net.TCPConn)
+	return leg{tcp: tcp}
+}
+
+// tcpRTOMaxMs bounds the pause between two tries of TCP to be heard (TCP_RTO_MAX_MS of
+// linux/tcp.h), which else doubles to two minutes: a stream goes on as soon as a link that
+// was cut is there again.
+const (
+	tcpRTOMaxMs = 44
+	rtoMost     = time.Second
+)
+
+// tune has the leg use a congestion control of its own, where one is named, and try
+// often to be heard by a peer that is silent.
+func (l leg) tune(congestion string) error {
+	if l.tcp == nil {
+		return nil
+	}
+	return l.control(func(fd int) error {
+		err := unix.SetsockoptInt(fd, unix.IPPROTO_TCP, tcpRTOMaxMs, int(rtoMost.Milliseconds()))
+		if errors.Is(err, unix.ENOPROTOOPT) { // before Linux 6.15
+			err = nil
+		}
+		if err != nil || congestion == "" {
+			return err
+		}
+		if err := unix.SetsockoptString(fd, unix.IPPROTO_TCP, unix.TCP_CONGESTION, congestion); err != nil {
+			return fmt.Errorf("congestion control %s: %w", congestion, err)
+		}
+		return nil
+	})
+}
+
+// info is what TCP knows of the path.
+func (l leg) info() (i unix.TCPInfo, err error) {
+	err = l.control(func(fd int) error {
+		got, err := unix.GetsockoptTCPInfo(fd, unix.IPPROTO_TCP, unix.TCP_INFO)
+		if err == nil {
+			i = *got
+		}
+		return err
+	})
+	return i, err
+}
+
+// since gives what TCP has sent, and sent again, since it was last looked at.
+func (l *leg) since() (packets, lost uint32) {
+	i, err := l.info()
+	if err != nil {
+		return 0, 0 // it is over
+	}
+	packets, lost = i.Data_segs_out-l.packets, i.Total_retrans-l.lost
+	l.packets, l.lost = i.Data_segs_out, i.Total_retrans
+	return packets, lost
+}
+
+// errNoTCP is of a leg of another kind.
+var errNoTCP = errors.New("not a connection of TCP")
+
+func (l leg) control(do func(fd int) error) error {
+	if l.tcp == nil {
+		return errNoTCP
+	}
+	raw, err := l.tcp.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var failed error
+	if err := raw.Control(func(fd uintptr) { failed = do(int(fd)) }); err != nil {
+		return err
+	}
+	return failed
+}
+
+// HasCongestion says whether the kernel lets this process use a congestion control.
+func HasCongestion(name string) error {
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, unix.IPPROTO_TCP)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = unix.Close(fd) }() // nothing was said over it
+	return unix.SetsockoptString(fd, unix.IPPROTO_TCP, unix.TCP_CONGESTION, name)
+}

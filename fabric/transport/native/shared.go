@@ -1,0 +1,78 @@
+package native
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"time"
+
+	"github.com/hashicorp/yamux"
+
+	"skerry.dev/skerry/fabric/identity"
+)
+
+// ProtocolShared is what gateways speak in TLS (ALPN) on a connection that many streams
+// share: those for which no connection of their own is free. Each has a window and its
+// turn, and its own frames as on a connection of its own.
+const ProtocolShared = "skerry-native-shared/1"
+
+const (
+	// sharedMost bounds the streams that share a connection.
+	sharedMost = 1024
+	// silentMost is how long a peer may leave a ping unanswered.
+	silentMost = 5 * time.Second
+)
+
+func sharing() *yamux.Config {
+	c := yamux.DefaultConfig()
+	c.AcceptBacklog = sharedMost
+	c.EnableKeepAlive = false // Probe pings more often
+	c.ConnectionWriteTimeout = silentMost
+	c.LogOutput = io.Discard
+	return c
+}
+
+// share dials the connection that streams share.
+func (p *Pool) share(ctx context.Context) (*session, error) {
+	conn, err := p.dialTLS(ctx, ProtocolShared)
+	if err != nil {
+		return nil, err
+	}
+	mux, err := yamux.Client(conn, sharing())
+	if err != nil {
+		return nil, fmt.Errorf("share a connection to %s: %w", p.address, err)
+	}
+	return &session{Session: mux, conn: conn}, nil
+}
+
+// session is a connection that streams share.
+type session struct {
+	*yamux.Session
+	conn *tls.Conn
+}
+
+// ServeShared answers a peer on a connection that streams share.
+func (s *Server) ServeShared(conn net.Conn, peer identity.Name) error {
+	if err := legOf(conn).tune(s.congestion); err != nil {
+		return errors.Join(err, conn.Close())
+	}
+	mux, err := yamux.Server(conn, sharing())
+	if err != nil {
+		return err
+	}
+	defer func() { _ = mux.Close() }() // it has ended, or is to
+	for {
+		one, err := mux.AcceptStream()
+		if err != nil {
+			return err
+		}
+		if mux.NumStreams() > sharedMost {
+			_ = one.Close() // the peer was told how many there may be
+			continue
+		}
+		go func() { _ = s.serve(one, peer) }()
+	}
+}

@@ -1,0 +1,91 @@
+package native
+
+import (
+	"sync"
+	"time"
+
+	"golang.org/x/time/rate"
+)
+
+// Training teaches TCP a path before anybody waits for it: over a fresh connection it
+// sends as much as the first window has room for, and needs ten round trips until a
+// megabyte goes in one, whatever the link carries. Bytes for nobody are sent until a
+// queue or a loss shows that the path is full, or the budget is spent.
+type Training struct {
+	perConnection int64
+	budget        *rate.Limiter
+	one           sync.Mutex
+}
+
+// NewTraining allows so many bytes for each connection, and so many in an hour for all of
+// them, at most those at once. Without bytes it is nil: nothing is trained.
+func NewTraining(perConnection, perHour int64) *Training {
+	if perConnection <= 0 || perHour <= 0 {
+		return nil
+	}
+	return &Training{perConnection: perConnection, budget: rate.NewLimiter(rate.Limit(float64(perHour)/time.Hour.Seconds()), int(perHour))}
+}
+
+// lesson is how far the training of a connection has come.
+type lesson struct {
+	sent        int64
+	rtt, least  time.Duration // now, and the least there was
+	packets     uint32
+	retransmits uint32
+}
+
+// shortest is the round trip below which a window grows in no time.
+const shortest = time.Millisecond
+
+// over says whether a connection has learnt what there is to learn, or costs others
+// something: a queue has grown, or one of two hundred packets is lost.
+func (l lesson) over(most int64) bool {
+	const lossOne, retransmitsLeast, queueLeast = 200, 2, 2 * time.Millisecond
+	queue := l.rtt - l.least
+	return l.sent >= most || l.least < shortest ||
+		queue > queueLeast && queue > l.least/4 ||
+		l.retransmits >= retransmitsLeast && l.retransmits*lossOne > l.packets
+}
+
+// train teaches a connection its path, until it is needed or ends.
+func (t *Training) train(c *connection) {
+	if t == nil {
+		return
+	}
+	pad := make([]byte, headerBytes+payloadMax)
+	t.teach(c.leg, t.perConnection, c.idle, pad, func(b []byte) error { return c.out(kindPad, 0, b) })
+}
+
+// teach sends padding over a leg until it has learnt or is needed. One leg learns at a
+// time: of two each would learn a half.
+func (t *Training) teach(l leg, most int64, idle func() bool, pad []byte, out func([]byte) error) {
+	if t == nil {
+		return
+	}
+	t.one.Lock()
+	defer t.one.Unlock()
+	for at := (lesson{}); idle(); at.sent += int64(len(pad)) {
+		info, err := l.info()
+		if err != nil {
+			return
+		}
+		at.rtt, at.least = micros(info.Rtt), micros(info.Min_rtt)
+		at.packets, at.retransmits = info.Data_segs_out, info.Total_retrans
+		if at.over(most) || !t.budget.AllowN(time.Now(), len(pad)) {
+			break
+		}
+		if err := out(pad); err != nil {
+			return // who reads is told too
+		}
+	}
+	for idle() { // until the peer has got all of it
+		const look = time.Millisecond
+		info, err := l.info()
+		if err != nil || info.Unacked == 0 && info.Notsent_bytes == 0 {
+			return
+		}
+		time.Sleep(look)
+	}
+}
+
+func micros(n uint32) time.Duration { return time.Duration(n) * time.Microsecond }
