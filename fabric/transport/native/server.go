@@ -30,8 +30,8 @@ func NewServer(backend transport.Backend) *Server {
 // why it did.
 func (s *Server) Serve(conn net.Conn, peer identity.Name) error {
 	c := newConnection(conn, s.buffers)
-	c.open = func(_ *connection, one *stream, m message) {
-		go answer(one, peer, transport.Request{Target: m.Target, Source: m.Source, Confirm: m.Confirm}, s.backend)
+	c.open = func(_ *connection, one *stream, r transport.Request) {
+		go answer(one, peer, r, s.backend)
 	}
 	s.mu.Lock()
 	s.all[c] = true
