@@ -23,6 +23,11 @@ func (b backend) refuse(peer identity.Name, r transport.Request, code transport.
 
 // Allow implements transport.Backend.
 func (b backend) Allow(peer identity.Name, r transport.Request) error {
+	return b.allow(peer, r, transport.TCP)
+}
+
+// allow decides on what a transport carries, which is of one protocol.
+func (b backend) allow(peer identity.Name, r transport.Request, protocol string) error {
 	from, err := vouched(peer, r.Source)
 	if err != nil {
 		return b.refuse(peer, r, transport.Denied, err.Error())
@@ -31,7 +36,7 @@ func (b backend) Allow(peer identity.Name, r transport.Request) error {
 	if d := now.policies.Decide(from, attributes(b.identity.Current().Name.Cluster, r.Target)); !d.Allowed {
 		return b.refuse(peer, r, transport.Denied, d.String())
 	}
-	if now.Export(r.Target) == nil || r.Target.Protocol != transport.TCP {
+	if now.Export(r.Target) == nil || r.Target.Protocol != protocol {
 		return b.refuse(peer, r, transport.NoService, transport.NoService.String())
 	}
 	return nil

@@ -56,6 +56,7 @@ type Gateway struct {
 	// native and httpconnect answer peers.
 	native      *native.Server
 	httpconnect *httpconnect.Server
+	datagrams   *datagrams
 	// listener is where peers call, nil where none can.
 	listener net.Listener
 
@@ -94,6 +95,7 @@ func New(config Config, log *slog.Logger) (*Gateway, error) {
 	}
 	g.native = native.NewServer(backend{g}, g.config.Connections.Congestion, g.training)
 	g.httpconnect = httpconnect.NewServer(backend{g}, time.Now)
+	g.datagrams = newDatagrams(g)
 	g.prepare(&snapshot.Snapshot{})
 	return g, nil
 }
@@ -132,6 +134,9 @@ func (g *Gateway) Run(ctx context.Context, first *snapshot.Snapshot, next <-chan
 		return err
 	}
 	defer g.stopListening()
+	if err := g.datagrams.listen(hard); err != nil {
+		return err
+	}
 	if err := g.apply(hard, first); err != nil {
 		return err
 	}
@@ -155,7 +160,7 @@ func (g *Gateway) Run(ctx context.Context, first *snapshot.Snapshot, next <-chan
 func (g *Gateway) apply(ctx context.Context, s *snapshot.Snapshot) error {
 	g.prepare(s)
 	g.call(ctx, s.Peers)
-	return g.listenFor(ctx, s.Imports)
+	return errors.Join(g.listenFor(ctx, s.Imports), g.datagrams.apply(ctx, s))
 }
 
 // reload takes the identity that its folder has now, and ends connections to those who
@@ -167,6 +172,7 @@ func (g *Gateway) reload() {
 	}
 	own := g.identity.Current()
 	g.log.Info("new identity", "gateway", own.Name.String(), "until", own.NotAfter)
+	g.datagrams.recheck()
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for c := range g.callers {
@@ -186,6 +192,7 @@ func (g *Gateway) reload() {
 func (g *Gateway) drain() {
 	g.stopListening()
 	g.native.Leave()
+	g.datagrams.leave()
 	g.log.Info("draining", "for", g.config.Drain.String())
 	const look = 20 * time.Millisecond
 	for end := time.Now().Add(g.config.Drain); g.active() > 0 && time.Now().Before(end); {
@@ -193,9 +200,9 @@ func (g *Gateway) drain() {
 	}
 }
 
-// active counts streams that are open.
+// active counts streams and flows that are open.
 func (g *Gateway) active() int {
-	n := g.native.Streams() + g.httpconnect.Streams()
+	n := g.native.Streams() + g.httpconnect.Streams() + g.datagrams.flows()
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for _, l := range g.links {

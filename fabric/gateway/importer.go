@@ -26,6 +26,9 @@ type front struct {
 func (g *Gateway) listenFor(ctx context.Context, imports []snapshot.Import) error {
 	wanted := map[string]*snapshot.Import{}
 	for i := range imports {
+		if imports[i].Protocol != transport.TCP {
+			continue
+		}
 		for _, address := range imports[i].Listen {
 			wanted[address.String()] = &imports[i]
 		}

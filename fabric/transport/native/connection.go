@@ -45,7 +45,7 @@ type connection struct {
 // side is what a connection asks of those who have made it.
 type side struct {
 	// open begins the streams that the peer asks for; nil where it may not.
-	open func(c *connection, s *stream, m message)
+	open func(c *connection, s *stream, r transport.Request)
 	// freed is called when the connection can take another stream.
 	freed func(c *connection)
 	// verify says whether the peer is still to be trusted.
@@ -124,7 +124,7 @@ func (c *connection) frame(h header) error {
 
 // opened begins a stream that the peer asks for.
 func (c *connection) opened(h header) error {
-	m, first, err := readOpen(c.conn, h.length)
+	asked, first, err := readOpen(c.conn, h.length)
 	if err != nil {
 		return err
 	}
@@ -132,7 +132,7 @@ func (c *connection) opened(h header) error {
 	if err != nil {
 		return err
 	}
-	c.open(c, s, m)
+	c.open(c, s, asked)
 	if first == 0 {
 		return nil
 	}

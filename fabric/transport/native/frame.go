@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/fxamacker/cbor/v2"
-
 	"skerry.dev/skerry/fabric/transport"
 )
 
@@ -33,8 +31,6 @@ const (
 	headerBytes = 8
 	// payloadMax is the most that follows a header.
 	payloadMax = 64 << 10
-	// openMax is the longest message of an open frame, without first bytes.
-	openMax = 8 << 10
 	// pingMax is what a ping may carry.
 	pingMax   = 64
 	codeBytes = 4
@@ -103,56 +99,30 @@ func parseHeader(b [headerBytes]byte) (header, error) {
 	return h, nil
 }
 
-// message of an open frame (CBOR, RFC 8949).
-type message struct {
-	Target transport.Target  `cbor:"1,keyasint"`
-	Source map[string]string `cbor:"2,keyasint,omitempty"`
-	// Confirm asks for an answer before bytes flow.
-	Confirm bool `cbor:"3,keyasint,omitempty"`
-}
-
-// strictly takes nothing twice, nothing without end and nothing unknown.
-var strictly = func() cbor.DecMode {
-	mode, err := cbor.DecOptions{
-		DupMapKey: cbor.DupMapKeyEnforcedAPF, IndefLength: cbor.IndefLengthForbidden, TagsMd: cbor.TagsForbidden,
-		MaxNestedLevels: 4, MaxMapPairs: 64, MaxArrayElements: 16,
-		ExtraReturnErrors: cbor.ExtraDecErrorUnknownField,
-	}.DecMode()
-	if err != nil {
-		panic(err)
-	}
-	return mode
-}()
-
 // appendOpen adds the payload of an open frame, but for the first bytes.
-func appendOpen(to []byte, m message) ([]byte, error) {
-	text, err := cbor.Marshal(m)
+func appendOpen(to []byte, r transport.Request) ([]byte, error) {
+	text, err := transport.EncodeRequest(r)
 	if err != nil {
-		return to, fmt.Errorf("encode a request: %w", err)
-	}
-	if len(text) > openMax {
-		return to, fmt.Errorf("a request of %d bytes: the most is %d", len(text), openMax)
+		return to, err
 	}
 	return append(binary.BigEndian.AppendUint16(to, uint16(len(text))), text...), nil
 }
 
 // readOpen reads the message of an open frame of that length, and says how many first
 // bytes of the stream follow in it.
-func readOpen(r io.Reader, length int) (m message, first int, err error) {
+func readOpen(r io.Reader, length int) (asked transport.Request, first int, err error) {
 	var b [sizeBytes]byte
 	if _, err := io.ReadFull(r, b[:]); err != nil {
-		return m, 0, err
+		return asked, 0, err
 	}
 	size := int(binary.BigEndian.Uint16(b[:]))
-	if size > openMax || size > length-sizeBytes {
-		return m, 0, fmt.Errorf("an open frame of %d bytes with a message of %d: %w", length, size, transport.ErrProtocol)
+	if size > transport.RequestBytes || size > length-sizeBytes {
+		return asked, 0, fmt.Errorf("an open frame of %d bytes with a message of %d: %w", length, size, transport.ErrProtocol)
 	}
 	text := make([]byte, size)
 	if _, err := io.ReadFull(r, text); err != nil {
-		return m, 0, err
+		return asked, 0, err
 	}
-	if err := strictly.Unmarshal(text, &m); err != nil {
-		return m, 0, fmt.Errorf("the message of an open frame: %w: %w", transport.ErrProtocol, err)
-	}
-	return m, length - sizeBytes - size, nil
+	asked, err = transport.DecodeRequest(text)
+	return asked, length - sizeBytes - size, err
 }

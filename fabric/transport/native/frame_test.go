@@ -16,7 +16,7 @@ import (
 	"skerry.dev/skerry/fabric/transport"
 )
 
-var asked = message{
+var asked = transport.Request{
 	Target: transport.Target{Namespace: "default", Name: "web", Port: 80, Protocol: transport.TCP},
 	Source: map[string]string{"label/app": "cart"}, Confirm: true,
 }
@@ -27,7 +27,7 @@ func frame(k kind, stream uint32, payload ...byte) []byte {
 	return append(b, payload...)
 }
 
-func openFrame(t testing.TB, stream uint32, m message, first string) []byte {
+func openFrame(t testing.TB, stream uint32, m transport.Request, first string) []byte {
 	t.Helper()
 	payload, err := appendOpen(nil, m)
 	if err != nil {
@@ -50,7 +50,7 @@ func TestOpenFrame(t *testing.T) {
 		t.Errorf("%d first bytes: %q", first, rest)
 	}
 	long := asked
-	long.Source = map[string]string{"x": strings.Repeat("y", openMax)}
+	long.Source = map[string]string{"x": strings.Repeat("y", transport.RequestBytes)}
 	if _, err := appendOpen(nil, long); err == nil {
 		t.Error("a message over the bound is sent")
 	}

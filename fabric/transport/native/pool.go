@@ -216,7 +216,7 @@ func (p *Pool) open(ctx context.Context, r transport.Request) (*stream, error) {
 		p.released()
 		return nil, err
 	}
-	buf, err := appendOpen(make([]byte, headerBytes), message{r.Target, r.Source, r.Confirm})
+	buf, err := appendOpen(make([]byte, headerBytes), r)
 	if err != nil {
 		s.breakOff(err)
 		return nil, err

@@ -43,8 +43,8 @@ func (s *Server) Serve(conn net.Conn, peer identity.Name) error {
 // serve answers on a connection, or on a place of one that is shared.
 func (s *Server) serve(conn net.Conn, peer identity.Name) error {
 	c := newConnection(conn, s.buffers)
-	c.open = func(_ *connection, one *stream, m message) {
-		go answer(one, peer, transport.Request{Target: m.Target, Source: m.Source, Confirm: m.Confirm}, s.backend)
+	c.open = func(_ *connection, one *stream, r transport.Request) {
+		go answer(one, peer, r, s.backend)
 	}
 	c.bundleOf = s.bundleOf(peer)
 	s.mu.Lock()

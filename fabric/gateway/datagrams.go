@@ -1,0 +1,279 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"skerry.dev/skerry/fabric/identity"
+	"skerry.dev/skerry/fabric/snapshot"
+	"skerry.dev/skerry/fabric/transport"
+	"skerry.dev/skerry/fabric/transport/datagram"
+)
+
+// datagrams is the gateway's part for UDP: fronts for local clients, links to gateways of
+// peers, and a server for those that call.
+type datagrams struct {
+	g     *Gateway
+	drops datagram.Drops
+	// server is nil where no peer can call.
+	server *datagram.Server
+	// links are replaced as a whole, so that a front need not wait for who changes them.
+	links atomic.Pointer[map[way]datagramLink]
+
+	mu     sync.Mutex
+	fronts map[netip.AddrPort]*udpFront
+}
+
+// datagramLink is one that is kept.
+type datagramLink struct {
+	*datagram.Link
+	peer string
+	stop context.CancelFunc
+}
+
+func newDatagrams(g *Gateway) *datagrams {
+	d := &datagrams{g: g, fronts: map[netip.AddrPort]*udpFront{}}
+	d.links.Store(&map[way]datagramLink{})
+	return d
+}
+
+// listen takes calls of peers at the UDP port of the number at which they call by TCP.
+func (d *datagrams) listen(ctx context.Context) error {
+	d.g.running.Go(func() { d.tellDrops(ctx) })
+	if d.g.listener == nil {
+		return nil
+	}
+	config := d.g.identity.Server(datagram.Protocol)
+	server, err := datagram.NewServer(d.g.listener.Addr().String(), config, &udpBackend{backend: backend{d.g}}, &d.drops)
+	if err != nil {
+		return fmt.Errorf("listen for datagrams of peers: %w", err)
+	}
+	d.server = server
+	d.g.running.Go(func() { server.Run(ctx) })
+	return nil
+}
+
+// tellDropsEvery is how often the log says what was dropped, when something was.
+const tellDropsEvery = 10 * time.Second
+
+func (d *datagrams) tellDrops(ctx context.Context) {
+	tick := time.NewTicker(tellDropsEvery)
+	defer tick.Stop()
+	var told uint64
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		if now := d.drops.Total(); now != told {
+			told = now
+			d.g.log.Warn("datagrams dropped", "queue", d.drops.Queue.Load(), "long", d.drops.Long.Load(), "parts", d.drops.Parts.Load(),
+				"early", d.drops.Early.Load(), "late", d.drops.Late.Load(), "socket", d.drops.Socket.Load(), "refused", d.drops.Refused.Load())
+		}
+	}
+}
+
+// apply acts on a snapshot: what it does not allow any more ends, since a flow of UDP
+// has no end of its own.
+func (d *datagrams) apply(ctx context.Context, s *snapshot.Snapshot) error {
+	wanted := map[netip.AddrPort]*snapshot.Import{}
+	called := map[string]bool{}
+	for i := range s.Imports {
+		if s.Imports[i].Protocol != transport.UDP {
+			continue
+		}
+		for _, address := range s.Imports[i].Listen {
+			wanted[address] = &s.Imports[i]
+		}
+		for _, peer := range s.Imports[i].From {
+			called[peer] = true
+		}
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.callLocked(ctx, s, called)
+	if d.server != nil {
+		d.server.Recheck(d.g.identity.CheckCaller)
+	}
+	return d.listenForLocked(ctx, wanted)
+}
+
+// callLocked keeps connections to the gateways of those peers from which UDP is imported.
+func (d *datagrams) callLocked(ctx context.Context, s *snapshot.Snapshot, called map[string]bool) {
+	wanted := map[way]bool{}
+	for _, p := range s.Peers {
+		for _, address := range p.Gateways {
+			if called[p.Name] {
+				wanted[way{p.Name, address, datagram.Protocol}] = true
+			}
+		}
+	}
+	before, links := *d.links.Load(), map[way]datagramLink{}
+	for w, l := range before {
+		if wanted[w] {
+			links[w] = l
+			continue
+		}
+		l.stop()
+	}
+	for w := range wanted {
+		if _, has := links[w]; has {
+			continue
+		}
+		within, stop := context.WithCancel(ctx)
+		link := datagram.NewLink(w.address, d.g.identity.Client(w.peer, datagram.Protocol), &d.drops, func(err error) { d.tell(w, err) })
+		links[w] = datagramLink{link, w.peer, stop}
+		d.g.running.Go(func() { link.Keep(within) })
+	}
+	d.links.Store(&links)
+}
+
+// tell has the log say that datagrams reach a gateway of a peer, or why they do not.
+func (d *datagrams) tell(w way, err error) {
+	if err == nil {
+		d.g.log.Info("datagrams connected", "peer", w.peer, "at", w.address)
+		return
+	}
+	d.g.log.Warn("datagrams not connected", "peer", w.peer, "at", w.address, "why", err.Error())
+}
+
+// listenForLocked listens where the imports say, and no longer where they do not.
+func (d *datagrams) listenForLocked(ctx context.Context, wanted map[netip.AddrPort]*snapshot.Import) error {
+	for address, f := range d.fronts {
+		if wanted[address] == nil {
+			f.close()
+			delete(d.fronts, address)
+		}
+	}
+	var failed []error
+	for address, i := range wanted {
+		if f := d.fronts[address]; f != nil {
+			f.of.Store(i)
+			f.recheck()
+			continue
+		}
+		f, err := newUDPFront(d, address, i)
+		if err != nil {
+			failed = append(failed, fmt.Errorf("listen for %s: %w", i.Target, err))
+			continue
+		}
+		d.fronts[address] = f
+		d.g.running.Go(f.serve)
+		context.AfterFunc(ctx, f.close)
+	}
+	return errors.Join(failed...)
+}
+
+// reachable are the links to those peers that policies let be called, those first that
+// are ready; and else why there are none.
+func (d *datagrams) reachable(i *snapshot.Import) (links []datagramLink, why string) {
+	why = "no peer can be called"
+	s, kept := d.g.state.Load(), *d.links.Load()
+	for _, name := range i.From {
+		p := s.Peer(name)
+		if p == nil {
+			continue
+		}
+		if decision := s.policies.Decide(d.g.local(), attributes(name, i.Target)); !decision.Allowed {
+			why = decision.String()
+			continue
+		}
+		for _, address := range p.Gateways {
+			if l, has := kept[way{name, address, datagram.Protocol}]; has {
+				links = append(links, l)
+			}
+		}
+	}
+	if ready := slices.DeleteFunc(slices.Clone(links), func(l datagramLink) bool { return !l.Ready() }); len(ready) > 0 {
+		links = ready
+	}
+	return links, why
+}
+
+// recheck ends what is not to be trusted any more.
+func (d *datagrams) recheck() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.server != nil {
+		d.server.Recheck(d.g.identity.CheckCaller)
+	}
+	for _, l := range *d.links.Load() {
+		for _, err := range l.Recheck() {
+			d.g.log.Warn("peer refused", "peer", l.peer, "why", err.Error())
+		}
+	}
+}
+
+// leave takes no more flows.
+func (d *datagrams) leave() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, f := range d.fronts {
+		f.leaving.Store(true)
+	}
+	for _, l := range *d.links.Load() {
+		l.Leave()
+	}
+	if d.server != nil {
+		d.server.Leave()
+	}
+}
+
+// flows counts those that are open.
+func (d *datagrams) flows() (n int) {
+	for _, l := range *d.links.Load() {
+		n += l.Flows()
+	}
+	if d.server != nil {
+		n += d.server.Flows()
+	}
+	return n
+}
+
+// udpBackend is the gateway as peers call it by UDP.
+type udpBackend struct {
+	backend
+	// turn counts flows: each begins with the next backend, since whether one is there shows
+	// only when it is spoken to.
+	turn atomic.Uint64
+}
+
+// Allow implements datagram.Backend.
+func (b *udpBackend) Allow(peer identity.Name, r transport.Request) error {
+	return b.allow(peer, r, transport.UDP)
+}
+
+// Dial implements datagram.Backend.
+func (b *udpBackend) Dial(ctx context.Context, peer identity.Name, r transport.Request) (*net.UDPConn, error) {
+	e := b.state.Load().Export(r.Target)
+	if e == nil { // by a snapshot since
+		return nil, b.refuse(peer, r, transport.NoService, transport.NoService.String())
+	}
+	first := b.turn.Add(1)
+	why := ""
+	for k := range uint64(len(e.Backends)) {
+		conn, err := new(net.Dialer).DialContext(ctx, "udp", e.Backends[(first+k)%uint64(len(e.Backends))])
+		if err == nil {
+			return conn.(*net.UDPConn), nil
+		}
+		why = err.Error()
+	}
+	return nil, b.refuse(peer, r, transport.Unreachable, why)
+}
+
+// Warn implements datagram.Backend.
+func (b *udpBackend) Warn(from string, err error) {
+	if errors.Is(err, transport.ErrProtocol) {
+		b.log.Warn("peer misbehaves", "peer", from, "why", err.Error())
+		return
+	}
+	b.log.Warn("peer refused", "from", from, "why", err.Error())
+}

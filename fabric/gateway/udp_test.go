@@ -1,0 +1,314 @@
+package gateway_test
+
+import (
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"skerry.dev/skerry/fabric/gateway"
+	"skerry.dev/skerry/fabric/identity"
+	"skerry.dev/skerry/fabric/identity/identitytest"
+	"skerry.dev/skerry/fabric/policy"
+	"skerry.dev/skerry/fabric/snapshot"
+	"skerry.dev/skerry/fabric/transport"
+)
+
+// udpTarget is a service's port 53.
+func udpTarget(name string) transport.Target {
+	return transport.Target{Namespace: "default", Name: name, Port: 53, Protocol: transport.UDP}
+}
+
+// udpEcho is a service that says back what it hears, behind its own name.
+func udpEcho(t *testing.T, name string) string {
+	t.Helper()
+	conn, err := net.ListenPacket("udp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	go func() {
+		b := make([]byte, 1<<16)
+		for {
+			n, from, err := conn.ReadFrom(b)
+			if err != nil {
+				return
+			}
+			_, _ = conn.WriteTo(append([]byte(name), b[:n]...), from)
+		}
+	}()
+	return conn.LocalAddr().String()
+}
+
+// whoami is a service that says who has asked.
+func whoami(t *testing.T) string {
+	t.Helper()
+	conn, err := net.ListenPacket("udp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	go func() {
+		for {
+			_, from, err := conn.ReadFrom(make([]byte, 100))
+			if err != nil {
+				return
+			}
+			_, _ = conn.WriteTo([]byte(from.String()), from)
+		}
+	}()
+	return conn.LocalAddr().String()
+}
+
+// udpPort is an address at which nobody listens, of an IP address.
+func udpPort(t *testing.T, host string) string {
+	t.Helper()
+	conn, err := net.ListenUDP("udp", net.UDPAddrFromAddrPort(netip.AddrPortFrom(netip.MustParseAddr(host), 0)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	_, number, _ := net.SplitHostPort(conn.LocalAddr().String())
+	return net.JoinHostPort(host, number)
+}
+
+func udpExports(backends ...string) *snapshot.Snapshot {
+	return &snapshot.Snapshot{Exports: []snapshot.Export{{Target: udpTarget("dns"), Backends: backends}}, Policies: everyone()}
+}
+
+func udpImports(front string, gateways ...string) *snapshot.Snapshot {
+	return &snapshot.Snapshot{
+		Peers:    []snapshot.Peer{{Name: "c1", Gateways: gateways, Transport: snapshot.Native}},
+		Imports:  []snapshot.Import{{Target: udpTarget("dns"), Listen: []netip.AddrPort{netip.MustParseAddrPort(front)}, From: []string{"c1"}}},
+		Policies: everyone(),
+	}
+}
+
+// ask says something until it is answered, and gives the answer.
+func ask(t *testing.T, conn net.Conn, what string) string {
+	t.Helper()
+	b := make([]byte, 1<<16)
+	got := ""
+	if !eventually(func() bool {
+		_, _ = conn.Write([]byte(what))
+		_ = conn.SetReadDeadline(time.Now().Add(200 * time.Millisecond))
+		n, err := conn.Read(b)
+		got = string(b[:n])
+		return err == nil
+	}) {
+		t.Errorf("no answer to %d bytes from %s", len(what), conn.RemoteAddr())
+	}
+	return got
+}
+
+// silent says whether something is not answered, said a few times.
+func silent(conn net.Conn) bool {
+	for range 5 {
+		_, _ = conn.Write([]byte("x"))
+		_ = conn.SetReadDeadline(time.Now().Add(100 * time.Millisecond))
+		if _, err := conn.Read(make([]byte, 100)); err == nil {
+			return false
+		}
+	}
+	return true
+}
+
+func dialUDP(t *testing.T, address string) net.Conn {
+	t.Helper()
+	conn, err := net.Dial("udp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	return conn
+}
+
+// A client asks a service of another cluster by UDP, at IPv4 and IPv6, and at a front
+// that listens at all addresses is answered from the one that it has asked.
+func TestUDP(t *testing.T) {
+	folders := identitytest.New(t, "c1", "c2")
+	peers := port(t)
+	run(t, gateway.Config{Identity: folders["c1"], Listen: peers, Connections: gateway.Connections{Ahead: 1, Most: 16}}, udpExports(udpEcho(t, "a")), nil)
+	for _, c := range []struct{ listen, ask string }{
+		{"127.0.0.1", "127.0.0.1"}, {"0.0.0.0", "127.0.0.2"}, {"0.0.0.0", "127.0.0.3"}, {"::1", "::1"}, {"::", "::1"}, {"::", "127.0.0.2"},
+	} {
+		front := udpPort(t, c.listen)
+		run(t, gateway.Config{Identity: folders["c2"], Connections: gateway.Connections{Ahead: 1, Most: 16}}, udpImports(front, peers), nil)
+		_, number, _ := net.SplitHostPort(front)
+		if got := ask(t, dialUDP(t, net.JoinHostPort(c.ask, number)), "hello"); got != "ahello" {
+			t.Errorf("at %s asked at %s: got %q", c.listen, c.ask, got)
+		}
+	}
+}
+
+// A backend that is gone is told by ICMP: its flow ends, is not tried again at once, and
+// the client's next takes another backend.
+func TestUDPBackendGone(t *testing.T) {
+	folders := identitytest.New(t, "c1", "c2")
+	peers, front := port(t), udpPort(t, "127.0.0.1")
+	run(t, gateway.Config{Identity: folders["c1"], Listen: peers, Connections: gateway.Connections{Ahead: 1, Most: 16}}, udpExports(udpPort(t, "127.0.0.1"), udpEcho(t, "a")), nil)
+	said := run(t, gateway.Config{Identity: folders["c2"], Connections: gateway.Connections{Ahead: 1, Most: 16}}, udpImports(front, peers), nil)
+	for range 2 { // by turns, one of them begins with the one that is gone
+		if got := ask(t, dialUDP(t, front), "hello"); got != "ahello" {
+			t.Errorf("got %q", got)
+		}
+	}
+	if !hasLine(said.String(), "flow refused", "default/dns:53/udp", "no backend accepts") {
+		t.Errorf("no line of it in\n%s", said)
+	}
+}
+
+// A client's address has so many flows, and of more the one gives way that was silent for
+// the longest: what it says next is another flow.
+func TestUDPClientFlows(t *testing.T) {
+	folders := identitytest.New(t, "c1", "c2")
+	peers, front := port(t), udpPort(t, "127.0.0.1")
+	run(t, gateway.Config{Identity: folders["c1"], Listen: peers, Connections: gateway.Connections{Ahead: 1, Most: 16}}, udpExports(whoami(t)), nil)
+	run(t, gateway.Config{Identity: folders["c2"], Connections: gateway.Connections{Ahead: 1, Most: 16}}, udpImports(front, peers), nil)
+	const most = 1024
+	var clients []net.Conn
+	var seen []string
+	for range most {
+		clients = append(clients, dialUDP(t, front))
+		seen = append(seen, ask(t, clients[len(clients)-1], "hello"))
+	}
+	again := func(i int) bool { return ask(t, clients[i], "hello") == seen[i] }
+	if !again(0) {
+		t.Error("a flow ends though there are not too many")
+	}
+	ask(t, dialUDP(t, front), "hello")
+	if !again(0) || again(1) || !again(2+most/2) {
+		t.Error("not the flow that was silent for the longest gives way")
+	}
+}
+
+// Another snapshot ends flows that it does not allow, at both ends, and those of imports
+// that are gone.
+func TestUDPReload(t *testing.T) {
+	folders := identitytest.New(t, "c1", "c2")
+	peers, front, other := port(t), udpPort(t, "127.0.0.1"), udpPort(t, "127.0.0.1")
+	exporter, importer := make(chan *snapshot.Snapshot), make(chan *snapshot.Snapshot)
+	exported := udpExports(udpEcho(t, "a"))
+	said := run(t, gateway.Config{Identity: folders["c1"], Listen: peers, Connections: gateway.Connections{Ahead: 1, Most: 16}}, exported, exporter)
+	run(t, gateway.Config{Identity: folders["c2"], Connections: gateway.Connections{Ahead: 1, Most: 16}}, udpImports(front, peers), importer)
+	conn := dialUDP(t, front)
+	ask(t, conn, "hello")
+
+	denied := udpImports(front, peers)
+	denied.Policies = nil
+	importer <- denied
+	importer <- denied // so that the one before was taken
+	if !silent(conn) {
+		t.Error("a policy that is gone at the importer still allows")
+	}
+	importer <- udpImports(front, peers)
+	ask(t, conn, "hello")
+
+	exporter <- &snapshot.Snapshot{Exports: exported.Exports}
+	exporter <- &snapshot.Snapshot{Exports: exported.Exports}
+	if !silent(conn) {
+		t.Error("a policy that is gone at the exporter still allows")
+	}
+	if !hasLine(said.String(), "default/dns:53/udp", "denied: no policy selects it") {
+		t.Errorf("no line of it in\n%s", said)
+	}
+	exporter <- exported
+	ask(t, conn, "hello")
+
+	importer <- udpImports(other, peers)
+	importer <- udpImports(other, peers)
+	if !silent(conn) {
+		t.Error("an import that is gone still answers")
+	}
+	ask(t, dialUDP(t, other), "hello")
+}
+
+// Where policies do not allow it or nothing is exported, each side says why.
+func TestUDPRefused(t *testing.T) {
+	folders := identitytest.New(t, "c1", "c2")
+	peers := port(t)
+	exported := udpExports(udpEcho(t, "a"))
+	exported.Exports = append(exported.Exports, snapshot.Export{Target: udpTarget("secret"), Backends: []string{udpEcho(t, "s")}})
+	exported.Policies = allow(is(policy.Cluster, "c2"), policy.Requirement{Key: policy.Service, Operator: policy.NotIn, Values: []string{"secret"}})
+	exporter := run(t, gateway.Config{Identity: folders["c1"], Listen: peers, Connections: gateway.Connections{Ahead: 1, Most: 16}}, exported, nil)
+	front, secret := udpPort(t, "127.0.0.1"), udpPort(t, "127.0.0.1")
+	imported := udpImports(front, peers)
+	imported.Imports = append(imported.Imports, snapshot.Import{Target: udpTarget("secret"), Listen: []netip.AddrPort{netip.MustParseAddrPort(secret)}, From: []string{"c1"}})
+	importer := run(t, gateway.Config{Identity: folders["c2"], Connections: gateway.Connections{Ahead: 1, Most: 16}}, imported, nil)
+	ask(t, dialUDP(t, front), "hello")
+	if !silent(dialUDP(t, secret)) {
+		t.Error("what is denied is answered")
+	}
+	for who, why := range map[*log]string{exporter: "denied: no policy selects it", importer: "denied by policy"} {
+		if !hasLine(who.String(), "default/secret:53/udp", why) {
+			t.Errorf("no line %q in\n%s", why, who)
+		}
+	}
+}
+
+// With one of a peer's gateways gone, or ending, new flows take the other; those that
+// are open at one that ends go on.
+func TestUDPFailover(t *testing.T) {
+	folders := identitytest.New(t, "c1", "c2")
+	one, two, front := port(t), port(t), udpPort(t, "127.0.0.1")
+	_, end := start(t, gateway.Config{Identity: folders["c1"], Listen: one, Connections: gateway.Connections{Ahead: 1, Most: 16}, Drain: time.Minute}, udpExports(udpEcho(t, "a")), nil)
+	said := run(t, gateway.Config{Identity: folders["c2"], Connections: gateway.Connections{Ahead: 1, Most: 16}}, udpImports(front, one, two), nil)
+	before := dialUDP(t, front)
+	ask(t, before, "hello")
+	_, _ = before.Write(make([]byte, 9601)) // which the log is to tell of
+	run(t, gateway.Config{Identity: folders["c1"], Listen: two, Connections: gateway.Connections{Ahead: 1, Most: 16}}, udpExports(udpEcho(t, "b")), nil)
+	ended := make(chan struct{})
+	go func() {
+		end()
+		close(ended)
+	}()
+	if !eventually(func() bool {
+		conn := dialUDP(t, front)
+		defer conn.Close()
+		return ask(t, conn, "hello") == "bhello"
+	}) {
+		t.Error("new flows do not take the other gateway")
+	}
+	if got := ask(t, before, "hello"); got != "ahello" {
+		t.Errorf("got %q at the gateway that ends", got)
+	}
+	before.Close()
+	select {
+	case <-ended:
+	case <-time.After(50 * time.Second):
+		t.Error("it does not end with its last flow")
+	}
+	if got := ask(t, dialUDP(t, front), "hello"); got != "bhello" {
+		t.Errorf("got %q with one gateway gone", got)
+	}
+	if !eventually(func() bool { return hasLine(said.String(), "datagrams dropped", "long=1") }) {
+		t.Errorf("no line of what was dropped in\n%s", said)
+	}
+}
+
+// Flows of who is revoked end within seconds, and no others begin.
+func TestUDPRevoked(t *testing.T) {
+	f := identitytest.NewFabric(t)
+	exporter, importer := f.Gateway("c1"), f.Gateway("c2")
+	peers, front := port(t), udpPort(t, "127.0.0.1")
+	said := run(t, gateway.Config{Identity: exporter, Listen: peers, Connections: gateway.Connections{Ahead: 1, Most: 16}}, udpExports(udpEcho(t, "a")), nil)
+	run(t, gateway.Config{Identity: importer, Connections: gateway.Connections{Ahead: 1, Most: 16}}, udpImports(front, peers), nil)
+	conn := dialUDP(t, front)
+	ask(t, conn, "hello")
+	f.Revoke("c2")
+	text, err := os.ReadFile(filepath.Join(f.Folder, "ca.crl"))
+	if err == nil {
+		err = os.WriteFile(filepath.Join(exporter, "ca.crl"), text, 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !eventually(func() bool { return silent(conn) }) {
+		t.Error("a flow of who is revoked goes on")
+	}
+	if !eventually(func() bool { return hasLine(said.String(), "peer refused", "c2/g1", identity.ErrRevoked.Error()) }) {
+		t.Errorf("no line of it in\n%s", said)
+	}
+}

@@ -1,0 +1,490 @@
+package datagram
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"errors"
+	"net"
+	"runtime"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/quic-go/quic-go"
+
+	"skerry.dev/skerry/fabric/identity"
+	"skerry.dev/skerry/fabric/identity/identitytest"
+	"skerry.dev/skerry/fabric/transport"
+)
+
+var asking = transport.Request{Target: transport.Target{Namespace: "default", Name: "dns", Port: 53, Protocol: transport.UDP}}
+
+// backend is at an address, and may deny all.
+type backend struct {
+	address string
+
+	mu     sync.Mutex
+	warned []error
+	denies bool
+}
+
+func (b *backend) Allow(identity.Name, transport.Request) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.denies {
+		return &transport.Refusal{Code: transport.Denied}
+	}
+	return nil
+}
+
+func (b *backend) Dial(ctx context.Context, _ identity.Name, _ transport.Request) (*net.UDPConn, error) {
+	conn, err := new(net.Dialer).DialContext(ctx, "udp", b.address)
+	if err != nil {
+		return nil, err
+	}
+	return conn.(*net.UDPConn), nil
+}
+
+func (b *backend) Warn(_ string, err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.warned = append(b.warned, err)
+}
+
+// isWarned waits until it was told of something.
+func (b *backend) isWarned(of error) bool {
+	return eventually(func() bool {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		return errors.Is(errors.Join(b.warned...), of)
+	})
+}
+
+// pair is a server of c1, and a link to it of c2.
+type pair struct {
+	stores map[string]*identity.Store
+	server *Server
+	link   *Link
+	drops  *Drops // at both
+	told   chan error
+	*backend
+}
+
+// newPair runs both until the test ends. The link may go by another address.
+func newPair(t *testing.T, b *backend, by func(address string) string) pair {
+	t.Helper()
+	p := pair{stores: identitytest.Stores(t, "c1", "c2"), drops: new(Drops), told: make(chan error, 1000), backend: b}
+	var err error
+	p.server, err = NewServer("127.0.0.1:0", p.stores["c1"].Server(Protocol), b, p.drops)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	t.Cleanup(func() {
+		cancel()
+		running.Wait()
+	})
+	p.link = NewLink(by(p.server.Address().String()), p.stores["c2"].Client("c1", Protocol), p.drops, func(err error) { p.told <- err })
+	running.Go(func() { p.server.Run(ctx) })
+	running.Go(func() { p.link.Keep(ctx) })
+	if !eventually(func() bool { return p.link.Ready() && len(p.server.connections()) == 1 }) {
+		t.Fatal("no connection")
+	}
+	return p
+}
+
+func straight(address string) string { return address }
+
+// open begins a flow, and gives what comes back, and by what code it ends.
+func (p pair) open(t *testing.T) (f *Flow, heard chan []byte, ended chan transport.Code) {
+	t.Helper()
+	heard, ended = make(chan []byte, 1000), make(chan transport.Code, 1)
+	f, err := p.link.Open(asking, func(b []byte) { heard <- b }, func(c transport.Code) { ended <- c })
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f, heard, ended
+}
+
+// echo is a service that says back what it hears.
+func echo(t *testing.T) string {
+	t.Helper()
+	conn, err := net.ListenPacket("udp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	go func() {
+		b := make([]byte, 1<<16)
+		for {
+			n, from, err := conn.ReadFrom(b)
+			if err != nil {
+				return
+			}
+			_, _ = conn.WriteTo(b[:n], from)
+		}
+	}()
+	return conn.LocalAddr().String()
+}
+
+func eventually(try func() bool) bool {
+	for range 2000 {
+		if try() {
+			return true
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	return false
+}
+
+// Datagrams of all lengths that users send pass: of none, of DNS, of a tunnel's packets,
+// of syslog. Longer ones are dropped, and counted.
+func TestLengths(t *testing.T) {
+	p := newPair(t, &backend{address: echo(t)}, straight)
+	f, heard, _ := p.open(t)
+	for _, n := range []int{0, 1, 512, 1200, 1252, 1420, 1472, 1500, 4096, 8192, DatagramBytes} {
+		said := bytes.Repeat([]byte{byte(n)}, n)
+		var got []byte
+		if !eventually(func() bool {
+			f.Send(said)
+			select {
+			case got = <-heard:
+				return true
+			case <-time.After(time.Second):
+				return false
+			}
+		}) || !bytes.Equal(got, said) {
+			t.Errorf("of %d bytes %d came back", n, len(got))
+		}
+		for len(heard) > 0 {
+			<-heard // it was said twice since the machine stood still
+		}
+	}
+	f.Send(make([]byte, DatagramBytes+1))
+	if got := p.drops.Long.Load(); got != 1 {
+		t.Errorf("%d counted as too long", got)
+	}
+}
+
+// The first datagram of a flow takes no round trip more than any other.
+func TestFirstDatagram(t *testing.T) {
+	const delay = 30 * time.Millisecond
+	p := newPair(t, &backend{address: echo(t)}, func(to string) string { return relay(t, to, delay) })
+	least := time.Hour
+	for range 10 { // the least of them is what the machine does not disturb
+		f, heard, _ := p.open(t)
+		began := time.Now()
+		f.Send([]byte("x"))
+		select {
+		case <-heard:
+			least = min(least, time.Since(began))
+		case <-time.After(10 * time.Second):
+		}
+	}
+	if least < 2*delay || least > 3*delay {
+		t.Errorf("the first answer takes %v at a round trip of %v", least, 2*delay)
+	}
+}
+
+// relay passes datagrams on after a while, at the address that it gives.
+func relay(t *testing.T, to string, delay time.Duration) string {
+	t.Helper()
+	front, err := net.ListenPacket("udp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	back, err := net.Dial("udp", to)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		front.Close()
+		back.Close()
+	})
+	client := make(chan net.Addr, 1)
+	pass := func(read func([]byte) (int, error), write func([]byte) (int, error)) {
+		b := make([]byte, 1<<16)
+		for {
+			n, err := read(b)
+			if errors.Is(err, net.ErrClosed) {
+				return
+			}
+			if said := bytes.Clone(b[:n]); err == nil {
+				time.AfterFunc(delay, func() { _, _ = write(said) })
+			}
+		}
+	}
+	go pass(func(b []byte) (int, error) {
+		n, from, err := front.ReadFrom(b)
+		select {
+		case client <- from:
+		default:
+		}
+		return n, err
+	}, back.Write)
+	go pass(back.Read, func(b []byte) (int, error) {
+		at := <-client
+		client <- at
+		return front.WriteTo(b, at)
+	})
+	return front.LocalAddr().String()
+}
+
+// A flow that is refused is told why, and so is one whose service is gone.
+func TestRefusals(t *testing.T) {
+	nobody, err := net.ListenPacket("udp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	nobody.Close()
+	p := newPair(t, &backend{address: nobody.LocalAddr().String()}, straight)
+	for _, want := range []transport.Code{transport.Unreachable, transport.Denied} {
+		p.mu.Lock()
+		p.denies = want == transport.Denied
+		p.mu.Unlock()
+		f, _, ended := p.open(t)
+		f.Send([]byte("x"))
+		select {
+		case got := <-ended:
+			if got != want {
+				t.Errorf("got %s, want %s", got, want)
+			}
+		case <-time.After(20 * time.Second):
+			t.Errorf("it is not told: %s", want)
+		}
+	}
+	if p.server.Flows() != 0 || p.link.Flows() != 0 {
+		t.Error("a flow that is refused stays")
+	}
+}
+
+// Flows end at both gateways when one of them says so, when nothing is said for a while,
+// when the backend does not allow them any more, and with their connection.
+func TestEnds(t *testing.T) {
+	before := runtime.NumGoroutine()
+	t.Run("all", func(t *testing.T) {
+		p := newPair(t, &backend{address: echo(t)}, straight)
+		for name, end := range map[string]func(*Flow){
+			"said": func(f *Flow) { f.End(Over) },
+			"idle": func(*Flow) {
+				for _, c := range p.server.connections() {
+					c.mu.Lock()
+					c.idleAfter = time.Millisecond
+					c.mu.Unlock()
+				}
+			},
+			"not allowed": func(*Flow) {
+				p.mu.Lock()
+				p.denies = true
+				p.mu.Unlock()
+				p.server.Recheck(p.stores["c1"].CheckCaller)
+			},
+			"revoked": func(*Flow) {
+				p.server.Recheck(func(tls.ConnectionState) error { return identity.ErrRevoked })
+			},
+		} {
+			p.mu.Lock()
+			p.denies = false
+			p.mu.Unlock()
+			if !eventually(func() bool { // on a connection that is not touched yet
+				f, heard, _ := p.open(t)
+				f.Send([]byte("x"))
+				select {
+				case <-heard:
+					end(f)
+					return true
+				case <-time.After(time.Second):
+					return false
+				}
+			}) {
+				t.Fatalf("%s: no answer", name)
+			}
+			if !eventually(func() bool { return p.server.Flows() == 0 && p.link.Flows() == 0 }) {
+				t.Errorf("%s: %d flows here, %d there", name, p.link.Flows(), p.server.Flows())
+			}
+			for _, c := range p.server.connections() {
+				_ = c.conn.CloseWithError(codeEnded, "")
+			}
+			if !eventually(func() bool { return len(p.server.connections()) == 0 }) || !eventually(p.link.Ready) {
+				t.Fatalf("%s: no connection after it", name)
+			}
+		}
+	})
+	if !eventually(func() bool { return runtime.NumGoroutine() <= before }) {
+		b := make([]byte, 1<<20)
+		t.Errorf("%d goroutines, before there were %d:\n%s", runtime.NumGoroutine(), before, b[:runtime.Stack(b, true)])
+	}
+}
+
+// Who is not of the fabric, or of another cluster than is called, gets no connection; the
+// server says why.
+func TestUntrusted(t *testing.T) {
+	p := newPair(t, &backend{address: echo(t)}, straight)
+	other := identitytest.Stores(t, "c2")["c2"].Client("c1", Protocol)
+	other.VerifyConnection = nil // it believes anybody
+	for name, config := range map[string]*tls.Config{
+		"another fabric":  other,
+		"another cluster": p.stores["c2"].Client("c3", Protocol),
+		"no certificate":  {InsecureSkipVerify: true, NextProtos: []string{Protocol}},
+		"no protocol":     p.stores["c2"].Client("c1", "h3"),
+	} {
+		conn, err := quic.DialAddr(t.Context(), p.server.Address().String(), config, settings(true))
+		if err == nil {
+			_, err = conn.AcceptUniStream(t.Context()) // until the server has seen the certificate
+		}
+		if err == nil {
+			t.Errorf("%s: it is let in", name)
+		}
+	}
+	if !p.isWarned(identity.ErrUntrusted) || !eventually(func() bool { return p.server.handshakes.Load() == 0 }) {
+		t.Errorf("%d handshakes; told was %v", p.server.handshakes.Load(), p.warned)
+	}
+}
+
+// caller is a peer that speaks as it likes.
+func (p pair) caller(t *testing.T) *quic.Conn {
+	t.Helper()
+	conn, err := quic.DialAddr(t.Context(), p.server.Address().String(), p.stores["c2"].Client("c1", Protocol), settings(true))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.CloseWithError(0, "") })
+	return conn
+}
+
+// A peer that breaks the protocol is known by it, and its connection is over.
+func TestMisbehaviour(t *testing.T) {
+	good, err := transport.EncodeRequest(asking)
+	if err != nil {
+		t.Fatal(err)
+	}
+	say := func(what []byte) func(*quic.Conn) {
+		return func(conn *quic.Conn) {
+			s, err := conn.OpenStream()
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			_, _ = s.Write(what)
+			_ = s.Close()
+		}
+	}
+	for name, does := range map[string]func(*quic.Conn){
+		"garbage":                 func(conn *quic.Conn) { _ = conn.SendDatagram([]byte{0xff}) },
+		"a part of none":          func(conn *quic.Conn) { _ = conn.SendDatagram([]byte{0, contextPart, 0, 0, 9, 9, 'x'}) },
+		"a flow that says twice":  say(append(bytes.Clone(good), good...)),
+		"a flow that says naught": say(nil),
+		"a long message":          say(make([]byte, transport.RequestBytes+1)),
+	} {
+		p := newPair(t, &backend{address: echo(t)}, straight)
+		conn := p.caller(t)
+		does(conn)
+		select {
+		case <-conn.Context().Done():
+		case <-time.After(20 * time.Second):
+			t.Errorf("%s: its connection goes on", name)
+			continue
+		}
+		if ended, ok := errors.AsType[*quic.ApplicationError](context.Cause(conn.Context())); !ok || ended.ErrorCode != codeBreach {
+			t.Errorf("%s: its connection ends by %v", name, context.Cause(conn.Context()))
+		}
+		if !p.isWarned(transport.ErrProtocol) {
+			t.Errorf("%s: nobody is told", name)
+		}
+	}
+}
+
+// Flows that nobody has opened cost nothing, and a flood of those that are opened no
+// more than their bound; who behaves is served meanwhile.
+func TestFlood(t *testing.T) {
+	p := newPair(t, &backend{address: echo(t)}, straight)
+	conn := p.caller(t)
+	for i := range uint64(100) {
+		_ = conn.SendDatagram(appendPacket(nil, packet{flow: 1e6 + i, payload: []byte("x")}))
+	}
+	text, err := transport.EncodeRequest(asking)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	opened := 0
+	for range flowsMax + 500 {
+		s, err := conn.OpenStreamSync(ctx)
+		if err != nil {
+			break
+		}
+		opened++
+		_, _ = s.Write(text)
+		_ = s.Close()
+	}
+	if opened <= flowsMax {
+		t.Fatalf("%d flows were opened", opened)
+	}
+	if !eventually(func() bool { return p.server.Flows() <= flowsMax }) {
+		t.Errorf("%d flows", p.server.Flows())
+	}
+	f, heard, _ := p.open(t)
+	if !eventually(func() bool {
+		f.Send([]byte("x"))
+		select {
+		case <-heard:
+			return true
+		case <-time.After(time.Second):
+			return false
+		}
+	}) {
+		t.Error("nobody else is served")
+	}
+	if conn.Context().Err() != nil {
+		t.Errorf("the connection ended: %v", context.Cause(conn.Context()))
+	}
+}
+
+// A gateway has few connections at another: of more the oldest ends.
+func TestConnections(t *testing.T) {
+	p := newPair(t, &backend{address: echo(t)}, straight)
+	first := p.caller(t)
+	for range gatewayConnectionsMax {
+		p.caller(t)
+	}
+	select {
+	case <-first.Context().Done():
+	case <-time.After(20 * time.Second):
+		t.Error("the oldest goes on")
+	}
+	if !eventually(func() bool { return len(p.server.connections()) <= gatewayConnectionsMax }) {
+		t.Errorf("%d connections", len(p.server.connections()))
+	}
+}
+
+// A gateway that ends says so, and peers open their flows elsewhere.
+func TestLeave(t *testing.T) {
+	p := newPair(t, &backend{address: echo(t)}, straight)
+	f, heard, ended := p.open(t)
+	p.server.Leave()
+	if !eventually(func() bool { return !p.link.Ready() }) {
+		t.Error("the peer does not hear of it")
+	}
+	if up, left := <-p.told, <-p.told; up != nil || transport.CodeOf(left) != transport.Leaving {
+		t.Errorf("told is %v, then %v", up, left)
+	}
+	f.Send([]byte("x"))
+	select {
+	case <-heard:
+	case code := <-ended:
+		t.Errorf("a flow that is open ends by %d: %v", code, context.Cause(f.c.conn.Context()))
+	case <-time.After(20 * time.Second):
+		t.Error("a flow that is open is not served")
+	}
+	if _, err := p.link.Open(asking, nil, nil); !errors.Is(err, transport.ErrNotOpened) {
+		t.Errorf("another flow: %v", err)
+	}
+	select {
+	case <-ended:
+	case <-time.After(20 * time.Second):
+		t.Error("a flow that says nothing stays")
+	}
+}

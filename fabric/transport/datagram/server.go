@@ -1,0 +1,300 @@
+package datagram
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"maps"
+	"net"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/quic-go/quic-go"
+
+	"skerry.dev/skerry/fabric/identity"
+	"skerry.dev/skerry/fabric/transport"
+)
+
+const (
+	// handshakesMax bounds those that have begun within the time that one may take.
+	handshakesMax = 1024
+	// gatewayConnectionsMax is how many one gateway of a peer may have: the one that it
+	// uses, and some that were lost without a word.
+	gatewayConnectionsMax = 4
+)
+
+// Backend is a service's side of flows. Errors of type *transport.Refusal tell the peer
+// why.
+type Backend interface {
+	// Allow says why a peer may not call what it asks for, if it may not.
+	Allow(peer identity.Name, r transport.Request) error
+	// Dial makes a socket for calling it.
+	Dial(ctx context.Context, peer identity.Name, r transport.Request) (*net.UDPConn, error)
+	// Warn is told of peers that are refused or break the protocol.
+	Warn(from string, err error)
+}
+
+// Server is the side that is called. It is safe for concurrent use.
+type Server struct {
+	backend  Backend
+	drops    *Drops
+	socket   *net.UDPConn
+	over     *quic.Transport
+	listener *quic.Listener
+	buffers  sync.Pool
+
+	handshakes atomic.Int64
+
+	mu      sync.Mutex
+	all     []*served // the oldest first
+	leaving bool
+}
+
+// served is a connection of a peer.
+type served struct {
+	*connection
+	peer identity.Name
+	// requests of its flows.
+	requests map[*Flow]transport.Request
+}
+
+// NewServer listens at an address, HOST:PORT, with a configuration that verifies peers.
+func NewServer(address string, config *tls.Config, backend Backend, drops *Drops) (*Server, error) {
+	at, err := net.ResolveUDPAddr("udp", address)
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{backend: backend, drops: drops, buffers: sync.Pool{New: func() any { return new(buffer) }}}
+	if s.socket, err = net.ListenUDP("udp", at); err != nil {
+		return nil, err
+	}
+	// Who calls must first show that it is where it says: nothing is kept for others, and
+	// nobody is sent what he has not asked for (RFC 9000 section 8.1). Connections are
+	// dialled before they are needed, so that this round trip delays nobody.
+	s.over = &quic.Transport{Conn: s.socket, VerifySourceAddress: func(net.Addr) bool { return true }, ConnContext: s.admit}
+	if s.listener, err = s.over.Listen(config, settings(false)); err != nil {
+		return nil, errors.Join(err, s.socket.Close())
+	}
+	return s, nil
+}
+
+// Address is where it listens.
+func (s *Server) Address() net.Addr { return s.socket.LocalAddr() }
+
+// admit bounds handshakes, and has it told why they fail.
+func (s *Server) admit(ctx context.Context, who *quic.ClientInfo) (context.Context, error) {
+	if s.handshakes.Add(1) > handshakesMax {
+		s.handshakes.Add(-1)
+		return ctx, errors.New("too many handshakes at once")
+	}
+	over := sync.OnceFunc(func() { s.handshakes.Add(-1) })
+	time.AfterFunc(2*handshakeTimeout, over) // when QUIC gives one up that was not begun in time
+	context.AfterFunc(ctx, func() {
+		over()
+		if failed, ok := errors.AsType[*quic.TransportError](context.Cause(ctx)); ok && !failed.Remote {
+			s.backend.Warn(who.RemoteAddr.String(), failed)
+		}
+	})
+	return ctx, nil
+}
+
+// Run answers peers until the context ends; then all flows end.
+func (s *Server) Run(ctx context.Context) {
+	var serving sync.WaitGroup
+	for {
+		conn, err := s.listener.Accept(ctx)
+		if errors.Is(err, quic.ErrServerClosed) {
+			<-ctx.Done()
+		}
+		if err != nil { // it accepts no more
+			break
+		}
+		serving.Go(func() {
+			stop := context.AfterFunc(ctx, func() { _ = conn.CloseWithError(codeEnded, "") }) // it is over either way
+			defer stop()
+			s.serve(conn)
+		})
+	}
+	_ = s.listener.Close()
+	serving.Wait()
+	_ = s.over.Close()
+	_ = s.socket.Close()
+}
+
+// serve answers a peer until the connection ends.
+func (s *Server) serve(conn *quic.Conn) {
+	peer, err := identity.Peer(conn.ConnectionState().TLS)
+	if err != nil {
+		_ = conn.CloseWithError(quic.ApplicationErrorCode(transport.Denied), "") // it is over either way
+		s.backend.Warn(conn.RemoteAddr().String(), err)
+		return
+	}
+	c := &served{connection: newConnection(conn, s.drops), peer: peer, requests: map[*Flow]transport.Request{}}
+	s.take(c)
+	go s.streams(c)
+	err = c.serve()
+	s.drop(c)
+	if errors.Is(err, transport.ErrProtocol) {
+		s.backend.Warn(peer.String(), err)
+	}
+}
+
+// take notes a connection. Of too many of one gateway the oldest ends.
+func (s *Server) take(c *served) {
+	s.mu.Lock()
+	var oldest *served
+	n := 0
+	for _, other := range s.all {
+		if other.peer == c.peer {
+			if n++; oldest == nil {
+				oldest = other
+			}
+		}
+	}
+	s.all = append(s.all, c)
+	leaving := s.leaving
+	s.mu.Unlock()
+	if n >= gatewayConnectionsMax {
+		_ = oldest.conn.CloseWithError(quic.ApplicationErrorCode(transport.Overloaded), "") // it is over either way
+	}
+	if leaving {
+		c.leave()
+	}
+}
+
+func (s *Server) drop(c *served) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.all = slices.DeleteFunc(s.all, func(other *served) bool { return other == c })
+}
+
+// streams begins the flows that a peer asks for.
+func (s *Server) streams(c *served) {
+	for {
+		stream, err := c.conn.AcceptStream(c.conn.Context())
+		if err != nil {
+			return // the connection is over
+		}
+		f := &Flow{lane: lane{flow: number(stream)}, stream: stream}
+		socket := &socket{drops: s.drops, buffers: &s.buffers}
+		f.ended = func(transport.Code) {
+			socket.close()
+			c.forget(f)
+		}
+		c.add(f)
+		// This is how the peer ends a flow, too.
+		context.AfterFunc(stream.Context(), func() { f.End(Over) })
+		go s.answer(c, f, socket)
+	}
+}
+
+// answer joins a flow with its backend, and passes on what that says until it is over.
+func (s *Server) answer(c *served, f *Flow, socket *socket) {
+	r, err := asked(f.stream)
+	if errors.Is(err, transport.ErrProtocol) {
+		_ = c.conn.CloseWithError(codeBreach, "") // it is over either way
+		s.backend.Warn(c.peer.String(), err)
+		return
+	}
+	if err == nil {
+		err = s.open(c, r, socket)
+	}
+	if err != nil {
+		f.End(transport.CodeOf(err))
+		return
+	}
+	c.remember(f, r)
+	c.attach(f, func(datagram []byte) {
+		if err := socket.write(datagram); err != nil {
+			f.End(transport.Unreachable)
+		}
+	})
+	f.End(socket.read(f.Send))
+}
+
+func (s *Server) open(c *served, r transport.Request, socket *socket) error {
+	if err := s.backend.Allow(c.peer, r); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(c.conn.Context(), dialTimeout)
+	defer cancel()
+	conn, err := s.backend.Dial(ctx, c.peer, r)
+	if err != nil {
+		return err
+	}
+	return socket.open(conn)
+}
+
+// remember notes what a flow has asked for.
+func (c *served) remember(f *Flow, r transport.Request) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !f.over {
+		c.requests[f] = r
+	}
+}
+
+func (c *served) forget(f *Flow) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.requests, f)
+}
+
+// leave tells the peer to open no more flows.
+func (c *served) leave() {
+	c.hurry()
+	if s, err := c.conn.OpenUniStream(); err == nil {
+		_ = s.Close() // which says it
+	}
+}
+
+func (s *Server) connections() []*served {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.all)
+}
+
+// Leave takes no more connections, tells peers to open no more flows, and has flows end
+// that say nothing for a few seconds.
+func (s *Server) Leave() {
+	s.mu.Lock()
+	s.leaving = true
+	s.mu.Unlock()
+	go func() { _ = s.listener.Close() }() // which waits for handshakes
+	for _, c := range s.connections() {
+		c.leave()
+	}
+}
+
+// Flows counts those that are open.
+func (s *Server) Flows() (n int) {
+	for _, c := range s.connections() {
+		n += c.count()
+	}
+	return n
+}
+
+// Recheck ends connections of peers that are not to be trusted any more, and flows that
+// the backend does not allow any more.
+func (s *Server) Recheck(trusted func(tls.ConnectionState) error) {
+	for _, c := range s.connections() {
+		if err := c.recheck(trusted); err != nil {
+			s.backend.Warn(c.peer.String(), err)
+			continue
+		}
+		for f, r := range c.asked() {
+			if err := s.backend.Allow(c.peer, r); err != nil {
+				f.End(transport.CodeOf(err))
+			}
+		}
+	}
+}
+
+// asked is what flows have asked for.
+func (c *served) asked() map[*Flow]transport.Request {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return maps.Clone(c.requests)
+}
