@@ -96,6 +96,8 @@ type message struct {
 	Source map[string]string `cbor:"2,keyasint,omitempty"`
 	// Confirm asks for an answer before bytes flow.
 	Confirm bool `cbor:"3,keyasint,omitempty"`
+	// Client is text: ADDRESS:PORT.
+	Client transport.Client `cbor:"4,keyasint,omitzero"`
 }
 
 // strictly takes nothing twice, nothing without end and nothing unknown.
@@ -104,7 +106,17 @@ var strictly = func() cbor.DecMode {
 		DupMapKey: cbor.DupMapKeyEnforcedAPF, IndefLength: cbor.IndefLengthForbidden, TagsMd: cbor.TagsForbidden,
 		MaxNestedLevels: 4, MaxMapPairs: 64, MaxArrayElements: 16,
 		ExtraReturnErrors: cbor.ExtraDecErrorUnknownField,
+		TextUnmarshaler:   cbor.TextUnmarshalerTextString,
 	}.DecMode()
+	if err != nil {
+		panic(err)
+	}
+	return mode
+}()
+
+// asText writes what has a form as text in that.
+var asText = func() cbor.EncMode {
+	mode, err := cbor.EncOptions{TextMarshaler: cbor.TextMarshalerTextString}.EncMode()
 	if err != nil {
 		panic(err)
 	}
@@ -113,7 +125,7 @@ var strictly = func() cbor.DecMode {
 
 // appendOpen adds the payload of an open frame, but for the first bytes.
 func appendOpen(to []byte, m message) ([]byte, error) {
-	text, err := cbor.Marshal(m)
+	text, err := asText.Marshal(m)
 	if err != nil {
 		return to, fmt.Errorf("encode a request: %w", err)
 	}

@@ -112,7 +112,7 @@ func (p *Pool) open(ctx context.Context, r transport.Request) (*stream, error) {
 	if err != nil {
 		return nil, err
 	}
-	buf, err := appendOpen(make([]byte, headerBytes), message{r.Target, r.Source, r.Confirm})
+	buf, err := appendOpen(make([]byte, headerBytes), message{r.Target, r.Source, r.Confirm, r.Client})
 	if err != nil {
 		s.breakOff(err)
 		return nil, err

@@ -31,7 +31,7 @@ func NewServer(backend transport.Backend) *Server {
 func (s *Server) Serve(conn net.Conn, peer identity.Name) error {
 	c := newConnection(conn, s.buffers)
 	c.open = func(_ *connection, one *stream, m message) {
-		go answer(one, peer, transport.Request{Target: m.Target, Source: m.Source, Confirm: m.Confirm}, s.backend)
+		go answer(one, peer, transport.Request{Target: m.Target, Source: m.Source, Client: m.Client, Confirm: m.Confirm}, s.backend)
 	}
 	s.mu.Lock()
 	s.all[c] = true
