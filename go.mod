@@ -9,6 +9,7 @@ require (
 	github.com/chromedp/chromedp v0.22.1
 	github.com/eclipse/paho.mqtt.golang v1.5.1
 	github.com/fxamacker/cbor/v2 v2.9.6
+	github.com/gaissmai/bart v0.30.0
 	github.com/google/go-containerregistry v0.21.6
 	github.com/google/nftables v0.3.0
 	github.com/google/renameio/v2 v2.0.2
@@ -17,7 +18,9 @@ require (
 	github.com/invopop/jsonschema v0.14.0
 	github.com/klauspost/compress v1.19.2
 	github.com/klauspost/reedsolomon v1.14.2
+	github.com/miekg/dns v1.1.72
 	github.com/parquet-go/parquet-go v0.32.0
+	github.com/pires/go-proxyproto v0.15.0
 	github.com/quic-go/quic-go v0.61.0
 	github.com/rabbitmq/amqp091-go v1.16.0
 	github.com/rogpeppe/go-internal v1.16.0

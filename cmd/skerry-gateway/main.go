@@ -43,8 +43,9 @@ func command() *cobra.Command {
 	}
 	f := c.Flags()
 	f.StringVar(&config.Identity, "identity", "", "folder with tls.crt, tls.key and ca.crt")
-	f.StringVar(&resources, "resources", "", "folder with the files of Peers, ServiceExports, ServiceImports and AccessPolicies")
+	f.StringVar(&resources, "resources", "", "folder with the files of Peers, ServiceExports, ServiceImports, AccessPolicies and Workloads")
 	f.StringVar(&config.Listen, "listen", "", "HOST:PORT where peers call; none can without")
+	f.StringVar(&config.DNS, "dns", "", "HOST:PORT where names of imports are asked for, by UDP and TCP; nowhere without")
 	f.DurationVar(&config.Drain, "drain", 30*time.Second, "how long open connections may go on when it is asked to end")
 	n := &config.Connections
 	f.IntVar(&n.Ahead, "connections", 1, "connections that are kept open to each gateway of a peer ahead of need, at least")

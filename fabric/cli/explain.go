@@ -29,8 +29,8 @@ func explainCommand() *cobra.Command {
 gateway and those of the exporter's, both of which must allow a connection. For each it
 names the policy that decides, and those before it that miss one requirement.
 
-Attributes of --from are cluster, gateway, namespace, serviceaccount and label/KEY, those
-of --to cluster, namespace, service, port and protocol.`,
+Attributes of --from are cluster, gateway, workload, namespace, serviceaccount and
+label/KEY, those of --to cluster, namespace, service, port and protocol.`,
 		Example: "  skerry fabric explain c2-resources c1-resources --from cluster=c2 --to cluster=c1,namespace=shop,service=web",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {

@@ -65,6 +65,9 @@ func (g *Gateway) stopListening() {
 	if g.listener != nil {
 		_ = g.listener.Close() // nothing is lost by it
 	}
+	if g.names != nil {
+		_ = g.names.Close() // clients ask another gateway
+	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for address, f := range g.fronts {

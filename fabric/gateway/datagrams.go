@@ -172,17 +172,18 @@ func (d *datagrams) listenForLocked(ctx context.Context, wanted map[netip.AddrPo
 	return errors.Join(failed...)
 }
 
-// reachable are the links to those peers that policies let be called, those first that
+// reachable are the links to those peers that policies let a client call, those first that
 // are ready; and else why there are none.
-func (d *datagrams) reachable(i *snapshot.Import) (links []datagramLink, why string) {
+func (d *datagrams) reachable(i *snapshot.Import, c transport.Client) (links []datagramLink, why string) {
 	why = "no peer can be called"
 	s, kept := d.g.state.Load(), *d.links.Load()
+	from := d.g.local(s, c)
 	for _, name := range i.From {
 		p := s.Peer(name)
 		if p == nil {
 			continue
 		}
-		if decision := s.policies.Decide(d.g.local(), attributes(name, i.Target)); !decision.Allowed {
+		if decision := s.policies.Decide(from, attributes(name, i.Target)); !decision.Allowed {
 			why = decision.String()
 			continue
 		}

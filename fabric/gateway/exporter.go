@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"net"
 
 	"skerry.dev/skerry/fabric/identity"
 	"skerry.dev/skerry/fabric/policy"
@@ -45,6 +44,11 @@ func (b backend) allow(peer identity.Name, r transport.Request, protocol string)
 // vouched are the attributes of a client by the word of a peer, but for those that only
 // its certificate says.
 func vouched(peer identity.Name, claimed map[string]string) (policy.Attributes, error) {
+	for _, key := range []string{policy.Service, policy.Port, policy.Protocol} {
+		if _, has := claimed[key]; has {
+			return nil, fmt.Errorf("it claims a %s, which only what is called has", key)
+		}
+	}
 	from := policy.Attributes{}
 	maps.Copy(from, claimed)
 	for key, value := range map[string]string{policy.Cluster: peer.Cluster, policy.Gateway: peer.Gateway} {
@@ -56,19 +60,16 @@ func vouched(peer identity.Name, claimed map[string]string) (policy.Attributes, 
 	return from, nil
 }
 
-// Dial implements transport.Backend: the backends in their order, until one accepts.
+// Dial implements transport.Backend: the backends by turns, until one accepts.
 func (b backend) Dial(ctx context.Context, peer identity.Name, r transport.Request) (transport.Conn, error) {
-	e := b.state.Load().Export(r.Target)
+	now := b.state.Load()
+	e := now.Export(r.Target)
 	if e == nil { // by a snapshot since
 		return nil, b.refuse(peer, r, transport.NoService, transport.NoService.String())
 	}
-	why := ""
-	for _, address := range e.Backends {
-		conn, err := new(net.Dialer).DialContext(ctx, "tcp", address)
-		if err == nil {
-			return conn.(*net.TCPConn), nil
-		}
-		why = err.Error()
+	conn, err := now.turns[r.Target].dial(ctx, e, r.Client)
+	if err != nil {
+		return nil, b.refuse(peer, r, transport.Unreachable, err.Error())
 	}
-	return nil, b.refuse(peer, r, transport.Unreachable, why)
+	return conn, nil
 }

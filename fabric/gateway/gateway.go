@@ -14,11 +14,14 @@ import (
 	"sync/atomic"
 	"time"
 
+	"skerry.dev/skerry/fabric/dns"
 	"skerry.dev/skerry/fabric/identity"
 	"skerry.dev/skerry/fabric/policy"
 	"skerry.dev/skerry/fabric/snapshot"
+	"skerry.dev/skerry/fabric/transport"
 	"skerry.dev/skerry/fabric/transport/httpconnect"
 	"skerry.dev/skerry/fabric/transport/native"
+	"skerry.dev/skerry/fabric/workload"
 	"skerry.dev/skerry/internal/changes"
 )
 
@@ -28,6 +31,8 @@ type Config struct {
 	Identity string
 	// Listen is where peers call, as HOST:PORT; without it none can.
 	Listen string
+	// DNS is where names of imports are asked for, as HOST:PORT; without it nowhere.
+	DNS string
 	// Connections to each gateway of a peer that speaks native.
 	Connections Connections
 	// Drain is how long connections may go on when it is asked to end.
@@ -59,6 +64,8 @@ type Gateway struct {
 	datagrams   *datagrams
 	// listener is where peers call, nil where none can.
 	listener net.Listener
+	// names answers who asks for imports, nil where nobody can.
+	names *dns.Server
 
 	mu sync.Mutex
 	// fronts by address.
@@ -73,7 +80,9 @@ type Gateway struct {
 // state is a snapshot made ready to act on.
 type state struct {
 	*snapshot.Snapshot
-	policies *policy.Set
+	policies  *policy.Set
+	workloads *workload.Table
+	turns     map[transport.Target]*turn
 }
 
 // reloadEvery is how often a gateway looks for another identity.
@@ -122,7 +131,12 @@ func (g *Gateway) chooseCongestion() error {
 }
 
 // prepare makes a snapshot the one that decisions follow.
-func (g *Gateway) prepare(s *snapshot.Snapshot) { g.state.Store(&state{s, policy.Compile(s.Policies)}) }
+func (g *Gateway) prepare(s *snapshot.Snapshot) {
+	g.state.Store(&state{s, policy.Compile(s.Policies), workload.NewTable(s.Workloads), newTurns(s.Exports)})
+	if g.names != nil {
+		g.names.Set(dns.NewZone(s.Imports))
+	}
+}
 
 // Run serves, at first by a snapshot, then by each that comes, until the context ends.
 // Then it takes no more connections, and what is open may end by itself for a while.
@@ -135,6 +149,9 @@ func (g *Gateway) Run(ctx context.Context, first *snapshot.Snapshot, next <-chan
 	}
 	defer g.stopListening()
 	if err := g.datagrams.listen(hard); err != nil {
+		return err
+	}
+	if err := g.answerNames(hard); err != nil {
 		return err
 	}
 	if err := g.apply(hard, first); err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"strconv"
 	"sync/atomic"
@@ -65,16 +66,16 @@ func (g *Gateway) listenFor(ctx context.Context, imports []snapshot.Import) erro
 func (g *Gateway) carry(ctx context.Context, i snapshot.Import, app transport.Conn) {
 	stop := context.AfterFunc(ctx, func() { transport.Reset(app) })
 	defer stop()
-	from := g.local()
-	policies := g.state.Load().policies
+	now, client := g.state.Load(), transport.ClientOf(app.RemoteAddr())
+	from := g.local(now, client)
 	why := "no peer can be called"
 	for _, name := range i.From {
-		if d := policies.Decide(from, attributes(name, i.Target)); !d.Allowed {
+		if d := now.policies.Decide(from, attributes(name, i.Target)); !d.Allowed {
 			why = d.String()
 			continue
 		}
 		for _, carrier := range g.reachable(name) {
-			err := carrier.Carry(ctx, transport.Request{Target: i.Target, Source: from, Confirm: i.Confirm}, app)
+			err := carrier.Carry(ctx, transport.Request{Target: i.Target, Source: from, Client: client, Confirm: i.Confirm}, app)
 			if errors.Is(err, transport.ErrNotOpened) {
 				why = err.Error()
 				continue
@@ -89,10 +90,13 @@ func (g *Gateway) carry(ctx context.Context, i snapshot.Import, app transport.Co
 	g.log.Info("connection refused", "service", i.String(), "client", app.RemoteAddr().String(), "why", why)
 }
 
-// local are the attributes of clients here.
-func (g *Gateway) local() policy.Attributes {
+// local are the attributes of a client here: those of the workload that it is, if it is
+// one, and of whom it calls by.
+func (g *Gateway) local(now *state, c transport.Client) policy.Attributes {
 	own := g.identity.Current().Name
-	return policy.Attributes{policy.Cluster: own.Cluster, policy.Gateway: own.Gateway}
+	from := policy.Attributes{policy.Cluster: own.Cluster, policy.Gateway: own.Gateway}
+	maps.Copy(from, now.workloads.Of(c.Addr()))
+	return from
 }
 
 // attributes of a service of a cluster.

@@ -166,11 +166,17 @@ func (f *udpFront) addLocked(key flowKey) *clientFlow {
 	return one
 }
 
+// caller is the client as peers are told of it.
+func (k flowKey) caller() transport.Client {
+	return transport.ClientOf(net.UDPAddrFromAddrPort(k.client))
+}
+
 // openLocked opens a flow to the first gateway that is ready, or says why it cannot.
 func (f *udpFront) openLocked(one *clientFlow) {
 	one.of = f.of.Load()
-	links, why := f.d.reachable(one.of)
-	request := transport.Request{Target: one.of.Target, Source: f.d.g.local()}
+	client := one.key.caller()
+	links, why := f.d.reachable(one.of, client)
+	request := transport.Request{Target: one.of.Target, Source: f.d.g.local(f.d.g.state.Load(), client), Client: client}
 	answer := f.answer(one.key)
 	for k := range links {
 		l := links[(k+one.tries)%len(links)]
@@ -257,12 +263,12 @@ func (f *udpFront) removeLocked(one *clientFlow) {
 // allowed.
 func (f *udpFront) recheck() {
 	now := f.of.Load()
-	policies := f.d.g.state.Load().policies
+	state := f.d.g.state.Load()
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, one := range f.flows {
 		same := one.of.Target == now.Target && slices.Contains(now.From, one.peer)
-		if one.flow == nil || !same || !policies.Decide(f.d.g.local(), attributes(one.peer, now.Target)).Allowed {
+		if one.flow == nil || !same || !state.policies.Decide(f.d.g.local(state, one.key.caller()), attributes(one.peer, now.Target)).Allowed {
 			f.removeLocked(one)
 			one.end(transport.Denied)
 		}

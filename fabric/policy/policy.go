@@ -17,6 +17,7 @@ type Attributes map[string]string
 
 // Names of attributes. Those of a workload's labels begin with Label.
 const (
+	Workload       = "workload"
 	Cluster        = "cluster"
 	Gateway        = "gateway"
 	Namespace      = "namespace"

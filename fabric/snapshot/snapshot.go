@@ -16,6 +16,8 @@ type Snapshot struct {
 	Exports  []Export
 	Imports  []Import
 	Policies []policy.Policy
+	// Workloads are clients here that policies can tell apart.
+	Workloads []Workload
 }
 
 // Peer is another cluster of the fabric.
@@ -44,17 +46,30 @@ type Export struct {
 	transport.Target
 	// Backends are what serves it, as HOST:PORT.
 	Backends []string
+	// ProxyProtocol has backends told who calls, by a header of its version 2.
+	ProxyProtocol bool
 }
 
 // Import is a port of a peers' service that local clients may call.
 type Import struct {
 	transport.Target
+	// PortName is the port's in DNS, empty where it has none.
+	PortName string
 	// Listen is where they call it.
 	Listen []netip.AddrPort
 	// From names the peers that export it.
 	From []string
 	// Confirm has nothing of a client's sent before the service has accepted it.
 	Confirm bool
+}
+
+// Workload is clients known by their addresses, which no other workload has.
+type Workload struct {
+	Name, Namespace string
+	// Addresses are theirs, of IPv4 as such; of those that lie in others, the longest
+	// prefix says whose an address is.
+	Addresses []netip.Prefix
+	Labels    map[string]string
 }
 
 // Peer finds a peer by name, nil where there is none.

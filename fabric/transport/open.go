@@ -15,6 +15,8 @@ type message struct {
 	Source map[string]string `cbor:"2,keyasint,omitempty"`
 	// Confirm asks for an answer before bytes flow.
 	Confirm bool `cbor:"3,keyasint,omitempty"`
+	// Client is text: ADDRESS:PORT.
+	Client Client `cbor:"4,keyasint,omitzero"`
 }
 
 // strictly takes nothing twice, nothing without end and nothing unknown.
@@ -23,7 +25,17 @@ var strictly = func() cbor.DecMode {
 		DupMapKey: cbor.DupMapKeyEnforcedAPF, IndefLength: cbor.IndefLengthForbidden, TagsMd: cbor.TagsForbidden,
 		MaxNestedLevels: 4, MaxMapPairs: 64, MaxArrayElements: 16,
 		ExtraReturnErrors: cbor.ExtraDecErrorUnknownField,
+		TextUnmarshaler:   cbor.TextUnmarshalerTextString,
 	}.DecMode()
+	if err != nil {
+		panic(err)
+	}
+	return mode
+}()
+
+// asText writes what has a form as text in that.
+var asText = func() cbor.EncMode {
+	mode, err := cbor.EncOptions{TextMarshaler: cbor.TextMarshalerTextString}.EncMode()
 	if err != nil {
 		panic(err)
 	}
@@ -32,7 +44,7 @@ var strictly = func() cbor.DecMode {
 
 // EncodeRequest writes the message that opens a stream or a flow.
 func EncodeRequest(r Request) ([]byte, error) {
-	text, err := cbor.Marshal(message(r))
+	text, err := asText.Marshal(message{r.Target, r.Source, r.Confirm, r.Client})
 	if err != nil {
 		return nil, fmt.Errorf("encode a request: %w", err)
 	}
@@ -48,5 +60,5 @@ func DecodeRequest(text []byte) (Request, error) {
 	if err := strictly.Unmarshal(text, &m); err != nil {
 		return Request{}, fmt.Errorf("the message that opens: %w: %w", ErrProtocol, err)
 	}
-	return Request(m), nil
+	return Request{Target: m.Target, Source: m.Source, Client: m.Client, Confirm: m.Confirm}, nil
 }

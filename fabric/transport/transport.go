@@ -39,6 +39,8 @@ type Request struct {
 	Target Target
 	// Source is who asks, by attributes that its gateway vouches for.
 	Source map[string]string
+	// Client is where it asks from, by that gateway's word.
+	Client Client
 	// Confirm has the application's connection begin when the service has accepted.
 	Confirm bool
 }

@@ -8,6 +8,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"slices"
@@ -43,7 +44,7 @@ func Read(folder string) (*snapshot.Snapshot, error) {
 		return nil, err
 	}
 	slices.Sort(names)
-	r := reader{into: &snapshot.Snapshot{}, first: map[string]string{}, wrong: &strict.Errors{}}
+	r := newReader()
 	for _, name := range names {
 		data, err := os.ReadFile(name)
 		if err != nil {
@@ -57,7 +58,7 @@ func Read(folder string) (*snapshot.Snapshot, error) {
 
 // Decode reads one file, as Read does.
 func Decode(name string, data []byte) (*snapshot.Snapshot, error) {
-	r := reader{into: &snapshot.Snapshot{}, first: map[string]string{}, wrong: &strict.Errors{}}
+	r := newReader()
 	r.file(name, data)
 	r.together()
 	return r.into, r.wrong.Err()
@@ -71,7 +72,13 @@ type reader struct {
 	// later are checks that want all objects to be there.
 	later []func()
 	count int
-	wrong *strict.Errors
+	// owners says which workload has a prefix, and where.
+	owners map[netip.Prefix]string
+	wrong  *strict.Errors
+}
+
+func newReader() *reader {
+	return &reader{into: &snapshot.Snapshot{}, first: map[string]string{}, owners: map[netip.Prefix]string{}, wrong: &strict.Errors{}}
 }
 
 func (r *reader) together() {
@@ -128,6 +135,7 @@ func (r *reader) document(name string, data []byte) {
 	_ = yaml.Unmarshal(data, &head) // what is wrong with it, the strict reading says
 	kinds := map[string]func(name string, data []byte){
 		"Peer": r.peer, "ServiceExport": r.export, "ServiceImport": r.importOf, "AccessPolicy": r.policy,
+		"Workload": r.workload,
 	}
 	read := kinds[head.Kind]
 	if read == nil {
@@ -152,7 +160,9 @@ func (r *reader) unknown(name string, data []byte) {
 }
 
 // Kinds lists the kinds of documents.
-func Kinds() []string { return []string{"AccessPolicy", "Peer", "ServiceExport", "ServiceImport"} }
+func Kinds() []string {
+	return []string{"AccessPolicy", "Peer", "ServiceExport", "ServiceImport", "Workload"}
+}
 
 // object is what all documents begin with.
 type object struct {

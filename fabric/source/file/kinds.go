@@ -77,6 +77,9 @@ func namespace(o *object) string {
 	return o.Metadata.Namespace
 }
 
+// proxyV2 is the version of the PROXY protocol that is spoken.
+const proxyV2 = "v2"
+
 // export is a service that peers may call.
 func (r *reader) export(name string, data []byte) {
 	var e struct {
@@ -86,6 +89,8 @@ func (r *reader) export(name string, data []byte) {
 				port `yaml:",inline"`
 				// Backends are what serves it, as HOST:PORT.
 				Backends []string `yaml:"backends"`
+				// ProxyProtocol is v2 where they are to be told who calls.
+				ProxyProtocol string `yaml:"proxyProtocol,omitempty"`
 			} `yaml:"ports"`
 		} `yaml:"spec"`
 	}
@@ -103,7 +108,10 @@ func (r *reader) export(name string, data []byte) {
 			r.fail(d.Errorf(path+".backends", "write a list of HOST:PORT", "nothing serves %s", t))
 		}
 		r.addresses(d, path+".backends", p.Backends)
-		r.into.Exports = append(r.into.Exports, snapshot.Export{Target: t, Backends: p.Backends})
+		if p.ProxyProtocol != "" && p.ProxyProtocol != proxyV2 {
+			r.fail(d.Errorf(path+".proxyProtocol", "write "+proxyV2+", or remove it", "no version %q of the PROXY protocol", p.ProxyProtocol))
+		}
+		r.into.Exports = append(r.into.Exports, snapshot.Export{Target: t, Backends: p.Backends, ProxyProtocol: p.ProxyProtocol == proxyV2})
 	}
 }
 
@@ -125,6 +133,8 @@ func (r *reader) importOf(name string, data []byte) {
 			Accept string `yaml:"accept,omitempty"`
 			Ports  []struct {
 				port `yaml:",inline"`
+				// Name is the port's in DNS.
+				Name string `yaml:"name,omitempty"`
 				// Listen are the addresses of this gateway where it is called.
 				Listen []string `yaml:"listen"`
 			} `yaml:"ports"`
@@ -136,7 +146,13 @@ func (r *reader) importOf(name string, data []byte) {
 	}
 	for i, p := range o.Spec.Ports {
 		path := at("spec.ports", i)
-		one := snapshot.Import{Target: r.target(d, path, &o.object, p.port), From: o.Spec.From, Confirm: o.Spec.Accept == acceptConfirmed}
+		one := snapshot.Import{
+			Target: r.target(d, path, &o.object, p.port), PortName: p.Name,
+			From: o.Spec.From, Confirm: o.Spec.Accept == acceptConfirmed,
+		}
+		if p.Name != "" && !isLabel(p.Name) {
+			r.fail(d.Errorf(path+".name", "write up to 63 of a-z, 0-9 and -", "%q is not a name", p.Name))
+		}
 		for k, text := range p.Listen {
 			address, err := netip.ParseAddrPort(text)
 			if err != nil {

@@ -12,6 +12,7 @@ import (
 	"maps"
 	"net"
 	"net/http"
+	"net/url"
 	"slices"
 	"sync"
 
@@ -100,11 +101,12 @@ func (d *Dialer) notOpened(err error, app transport.Conn) error {
 
 // leave asks for it.
 func (d *Dialer) leave(ctx context.Context, r transport.Request) (string, error) {
-	body, err := json.Marshal(leave{r.Target, r.Source})
+	body, err := json.Marshal(leave{r.Target, r.Source, r.Client})
 	if err != nil {
 		return "", err
 	}
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "https://"+d.address+leavePath, bytes.NewReader(body))
+	at := url.URL{Scheme: "https", Host: d.address, Path: leavePath} // which escapes the zone of an address
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, at.String(), bytes.NewReader(body))
 	if err != nil {
 		return "", err
 	}

@@ -35,6 +35,7 @@ const (
 type leave struct {
 	Target transport.Target  `json:"target"`
 	Source map[string]string `json:"source,omitempty"`
+	Client transport.Client  `json:"client,omitzero"`
 }
 
 // granted is the answer.

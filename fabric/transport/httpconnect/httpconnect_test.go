@@ -224,8 +224,10 @@ func TestTokens(t *testing.T) {
 		t.Errorf("no token: status %d", status)
 	}
 	for _, wrong := range []string{"GET / HTTP/1.1", "POST /v1/leave HTTP/1.1", "POST /other HTTP/1.1"} {
-		if status, _ := f.say(t, wrong, "x"); status != http.StatusBadRequest {
-			t.Errorf("%s: status %d", wrong, status)
+		for _, body := range []string{"x", `{"client": "192.0.2.7"}`} {
+			if status, _ := f.say(t, wrong, body); status != http.StatusBadRequest {
+				t.Errorf("%s with %s: status %d", wrong, body, status)
+			}
 		}
 	}
 }

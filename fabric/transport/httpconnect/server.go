@@ -71,7 +71,7 @@ func (s *Server) leave(conn *tls.Conn, peer identity.Name, r *http.Request) erro
 	if _, err := io.Copy(io.Discard, body); err != nil {
 		return err
 	}
-	request := transport.Request{Target: l.Target, Source: l.Source}
+	request := transport.Request{Target: l.Target, Source: l.Source, Client: l.Client}
 	if err := s.backend.Allow(peer, request); err != nil {
 		return respond(conn, http.StatusForbidden, refused{transport.CodeOf(err)})
 	}

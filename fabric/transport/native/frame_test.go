@@ -19,6 +19,7 @@ import (
 var asked = transport.Request{
 	Target: transport.Target{Namespace: "default", Name: "web", Port: 80, Protocol: transport.TCP},
 	Source: map[string]string{"label/app": "cart"}, Confirm: true,
+	Client: transport.ClientOf(&net.TCPAddr{IP: net.IPv4(192, 0, 2, 7), Port: 4711}),
 }
 
 func frame(k kind, stream uint32, payload ...byte) []byte {
@@ -75,6 +76,9 @@ func TestMisbehaviour(t *testing.T) {
 		"a message that is no CBOR":    frame(kindOpen, 1, 0, 1, 0xff),
 		"a message of something else":  frame(kindOpen, 1, 0, 1, 0x01),
 		"an unknown field":             frame(kindOpen, 1, 0, 3, 0xa1, 0x18, 0x63),
+		"a client that is no text":     frame(kindOpen, 1, 0, 4, 0xa1, 0x04, 0x41, 0),
+		"a client without a port":      frame(kindOpen, 1, 0, 10, 0xa1, 0x04, 0x67, '1', '.', '1', '.', '1', '.', '1'),
+		"no client as one":             frame(kindOpen, 1, 0, 3, 0xa1, 0x04, 0x60),
 		"an open frame twice":          append(bytes.Clone(good), good...),
 		"a stream before the last one": append(append(openFrame(t, 5, asked, ""), frame(kindFIN, 5)...), openFrame(t, 4, asked, "")...),
 	} {
