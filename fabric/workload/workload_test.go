@@ -21,7 +21,7 @@ func of(name string, labels map[string]string, prefixes ...string) snapshot.Work
 }
 
 // The longest prefix says whose an address is, in both families.
-func TestOf(t *testing.T) {
+func TestLongestPrefix(t *testing.T) {
 	table := workload.NewTable([]snapshot.Workload{
 		of("cart", map[string]string{"app": "cart", "cluster": "c9"}, "10.2.0.7/32", "fd00:2::7/128"),
 		of("node", nil, "10.2.0.0/24", "fd00:2::/64"), of("all", nil, "0.0.0.0/0"),
