@@ -14,7 +14,9 @@ import (
 	"sync/atomic"
 	"time"
 
+	"skerry.dev/skerry/fabric/admin"
 	"skerry.dev/skerry/fabric/identity"
+	"skerry.dev/skerry/fabric/ledger"
 	"skerry.dev/skerry/fabric/policy"
 	"skerry.dev/skerry/fabric/snapshot"
 	"skerry.dev/skerry/fabric/transport/httpconnect"
@@ -32,6 +34,10 @@ type Config struct {
 	Connections int
 	// Drain is how long connections may go on when it is asked to end.
 	Drain time.Duration
+	// Admin is where operators ask, as ADDRESS:PORT of the loopback; without it none can.
+	Admin string
+	// Flows is the file that records of flows are written to; without it none are.
+	Flows string
 }
 
 // Gateway is one that runs. It is safe for concurrent use.
@@ -41,6 +47,7 @@ type Gateway struct {
 	log      *slog.Logger
 	state    atomic.Pointer[state]
 	running  sync.WaitGroup
+	observed
 	// native and httpconnect answer peers.
 	native      *native.Server
 	httpconnect *httpconnect.Server
@@ -59,6 +66,7 @@ type Gateway struct {
 type state struct {
 	*snapshot.Snapshot
 	policies *policy.Set
+	since    time.Time
 }
 
 // reloadEvery is how often a gateway looks for another identity.
@@ -74,6 +82,7 @@ func New(config Config, log *slog.Logger) (*Gateway, error) {
 		config: config, identity: store, log: log,
 		fronts: map[string]*front{}, links: map[way]link{}, callers: map[*caller]bool{},
 	}
+	g.observe()
 	g.native = native.NewServer(backend{g})
 	g.httpconnect = httpconnect.NewServer(backend{g}, time.Now)
 	g.prepare(&snapshot.Snapshot{})
@@ -81,12 +90,19 @@ func New(config Config, log *slog.Logger) (*Gateway, error) {
 }
 
 // prepare makes a snapshot the one that decisions follow.
-func (g *Gateway) prepare(s *snapshot.Snapshot) { g.state.Store(&state{s, policy.Compile(s.Policies)}) }
+func (g *Gateway) prepare(s *snapshot.Snapshot) {
+	g.state.Store(&state{s, policy.Compile(s.Policies), time.Now()})
+}
 
 // Run serves, at first by a snapshot, then by each that comes, until the context ends.
 // Then it takes no more connections, and what is open may end by itself for a while.
 func (g *Gateway) Run(ctx context.Context, first *snapshot.Snapshot, next <-chan *snapshot.Snapshot) error {
 	hard, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	if err := g.beginObserved(hard); err != nil {
+		cancel()
+		return err
+	}
+	defer g.endObserved()
 	defer g.running.Wait()
 	defer cancel()
 	if err := g.listen(hard); err != nil {
@@ -97,6 +113,7 @@ func (g *Gateway) Run(ctx context.Context, first *snapshot.Snapshot, next <-chan
 		return err
 	}
 	g.running.Go(func() { changes.Watch(hard, g.config.Identity, reloadEvery, g.reload) })
+	g.phase.Store(admin.Serving)
 	g.log.Info("serving", "gateway", g.identity.Current().Name.String(), "peers", len(first.Peers))
 	for {
 		select {
@@ -123,6 +140,7 @@ func (g *Gateway) apply(ctx context.Context, s *snapshot.Snapshot) error {
 // are not to be trusted any more.
 func (g *Gateway) reload() {
 	if err := g.identity.Reload(); err != nil {
+		g.ledger.ReloadFailed(ledger.ReloadIdentity)
 		g.log.Error("the identity stays as it was", "why", err.Error())
 		return
 	}
@@ -145,6 +163,7 @@ func (g *Gateway) reload() {
 
 // drain waits until no connection is left, or it has taken too long.
 func (g *Gateway) drain() {
+	g.phase.Store(admin.Draining)
 	g.stopListening()
 	g.native.Leave()
 	g.log.Info("draining", "for", g.config.Drain.String())

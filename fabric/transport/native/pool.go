@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net"
 	"slices"
 	"sync"
 	"time"
@@ -36,6 +37,7 @@ type Pool struct {
 	size    int
 	buffers *buffers
 	wanted  chan struct{} // has room for one: there may be too few
+	dials   transport.Dials
 
 	mu     sync.Mutex
 	free   []*connection // the last one is the warmest
@@ -88,6 +90,7 @@ func (p *Pool) Carry(ctx context.Context, r transport.Request, app transport.Con
 	if err != nil {
 		return fmt.Errorf("%w: %w", transport.ErrNotOpened, err)
 	}
+	r.Traffic.Opened()
 	if !s.join(app) { // the peer has refused it by now
 		transport.Reset(app)
 		return s.wait()
@@ -108,7 +111,7 @@ func (p *Pool) open(ctx context.Context, r transport.Request) (*stream, error) {
 	if err != nil {
 		return nil, err
 	}
-	s, err := c.begin()
+	s, err := c.begin(r.Traffic)
 	if err != nil {
 		return nil, err
 	}
@@ -161,6 +164,9 @@ func (p *Pool) dial(ctx context.Context) (*connection, error) {
 	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
 	defer cancel()
 	conn, err := (&tls.Dialer{Config: p.config}).DialContext(ctx, "tcp", p.address)
+	if !errors.Is(err, context.Canceled) { // which says nothing about the peer
+		p.dials.Dialled(err, time.Now())
+	}
 	if err != nil {
 		return nil, fmt.Errorf("dial %s: %w", p.address, err)
 	}
@@ -176,7 +182,7 @@ func (p *Pool) dial(ctx context.Context) (*connection, error) {
 		return nil, ErrClosed
 	}
 	go func() {
-		_ = c.serve() // its streams are told
+		p.dials.Ended(c.serve(), time.Now())
 		p.drop(c)
 	}()
 	return c, nil
@@ -255,6 +261,20 @@ func (p *Pool) Recheck() (refused []error) {
 		}
 	}
 	return refused
+}
+
+// Health implements transport.Carrier.
+func (p *Pool) Health() transport.Health {
+	p.mu.Lock()
+	idle := len(p.free)
+	var conns []net.Conn
+	for c := range p.all {
+		conns = append(conns, c.conn)
+	}
+	p.mu.Unlock()
+	h := p.dials.Health(conns, time.Now())
+	h.Idle = idle
+	return h
 }
 
 // Ready says whether a connection is open ahead of need.

@@ -6,6 +6,7 @@ import (
 	"net"
 	"slices"
 	"sync"
+	"time"
 
 	"skerry.dev/skerry/fabric/identity"
 	"skerry.dev/skerry/fabric/transport"
@@ -31,7 +32,8 @@ func NewServer(backend transport.Backend) *Server {
 func (s *Server) Serve(conn net.Conn, peer identity.Name) error {
 	c := newConnection(conn, s.buffers)
 	c.open = func(_ *connection, one *stream, m message) {
-		go answer(one, peer, transport.Request{Target: m.Target, Source: m.Source, Confirm: m.Confirm}, s.backend)
+		one.traffic = transport.NewTraffic(time.Now())
+		go answer(one, peer, transport.Request{Target: m.Target, Source: m.Source, Confirm: m.Confirm, Traffic: one.traffic}, s.backend)
 	}
 	s.mu.Lock()
 	s.all[c] = true
@@ -85,10 +87,12 @@ func answer(s *stream, peer identity.Name, r transport.Request, backend transpor
 	}
 	if !s.join(app) {
 		transport.Reset(app)
+		r.Traffic.End(s.wait())
 		return
 	}
 	if r.Confirm {
 		s.confirm()
 	}
 	s.pump()
+	r.Traffic.End(s.wait())
 }

@@ -17,6 +17,8 @@ import (
 type stream struct {
 	id uint32
 	c  *connection
+	// traffic is set before any frame of the stream is read or written.
+	traffic *transport.Traffic
 
 	mu     sync.Mutex
 	app    transport.Conn // nil until it is joined
@@ -80,11 +82,13 @@ func (s *stream) pump() {
 		buf, n, err := s.c.buffers.readWhenReady(s.app)
 		if n > 0 {
 			err = s.c.out(kindData, s.id, buf.b[:headerBytes+n])
+			s.traffic.ToPeer(n)
 		}
 		s.c.buffers.put(buf)
 		switch {
 		case n > 0 && err != nil:
 			s.c.end(err)
+			s.fail(err) // of one whose peer has ended the connection knows no more
 			return
 		case errors.Is(err, io.EOF):
 			s.finish()
@@ -101,6 +105,7 @@ func (s *stream) finish() {
 	var b [headerBytes]byte
 	if err := s.c.out(kindFIN, s.id, b[:]); err != nil {
 		s.c.end(err)
+		s.fail(err)
 		return
 	}
 	s.close(func() { s.mine = false })
@@ -151,6 +156,7 @@ func (s *stream) deliver(length int) error {
 			}
 			return s.c.skip(length)
 		}
+		s.traffic.ToSocket(n)
 	}
 	return nil
 }
