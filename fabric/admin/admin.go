@@ -52,15 +52,15 @@ func CheckAddress(address string) error {
 }
 
 // Handler answers by what these say now.
-func Handler(metrics prometheus.Gatherer, status func() *Status) http.Handler {
+func Handler(metrics prometheus.Gatherer, phase func() Phase, status func() *Status) http.Handler {
 	m := http.NewServeMux()
 	m.Handle("GET "+metricsPath, promhttp.HandlerFor(metrics, promhttp.HandlerOpts{}))
 	m.HandleFunc("GET "+healthPath, func(w http.ResponseWriter, _ *http.Request) {
-		phase := status().Phase
-		if phase != Serving {
+		now := phase()
+		if now != Serving {
 			w.WriteHeader(http.StatusServiceUnavailable)
 		}
-		_, _ = fmt.Fprintln(w, phase) // who has gone need not know
+		_, _ = fmt.Fprintln(w, now) // who has gone need not know
 	})
 	m.HandleFunc("GET "+statusPath, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")

@@ -58,7 +58,9 @@ func serve(t *testing.T, s func() *admin.Status) string {
 	metrics.MustRegister(admin.Metrics(s))
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error)
-	go func() { done <- admin.Serve(ctx, l, admin.Handler(metrics, s)) }()
+	go func() {
+		done <- admin.Serve(ctx, l, admin.Handler(metrics, func() admin.Phase { return s().Phase }, s))
+	}()
 	t.Cleanup(func() {
 		cancel()
 		if err := <-done; err != nil {

@@ -113,7 +113,7 @@ func (g *Gateway) Run(ctx context.Context, first *snapshot.Snapshot, next <-chan
 		return err
 	}
 	g.running.Go(func() { changes.Watch(hard, g.config.Identity, reloadEvery, g.reload) })
-	g.phase.Store(admin.Serving)
+	g.enter(admin.Serving)
 	g.log.Info("serving", "gateway", g.identity.Current().Name.String(), "peers", len(first.Peers))
 	for {
 		select {
@@ -163,7 +163,7 @@ func (g *Gateway) reload() {
 
 // drain waits until no connection is left, or it has taken too long.
 func (g *Gateway) drain() {
-	g.phase.Store(admin.Draining)
+	g.enter(admin.Draining)
 	g.stopListening()
 	g.native.Leave()
 	g.log.Info("draining", "for", g.config.Drain.String())

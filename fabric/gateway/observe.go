@@ -18,7 +18,7 @@ type observed struct {
 	ledger *ledger.Ledger
 	// journal is nil where no log of flows is kept. It is set before anything is served.
 	journal *journal.Journal
-	phase   atomic.Value // an admin.Phase
+	entered atomic.Value // an admin.Phase
 	// warned is the end of each certificate of which the log was told.
 	warned map[string]time.Time
 }
@@ -28,8 +28,12 @@ const sampleEvery = time.Second
 
 func (g *Gateway) observe() {
 	g.ledger, g.warned = ledger.New(g.record), map[string]time.Time{}
-	g.phase.Store(admin.Starting)
+	g.enter(admin.Starting)
 }
+
+func (g *Gateway) enter(p admin.Phase) { g.entered.Store(p) }
+
+func (g *Gateway) phase() admin.Phase { return g.entered.Load().(admin.Phase) }
 
 // beginObserved has what the gateway does be seen, until the context ends.
 func (g *Gateway) beginObserved(ctx context.Context) error {
@@ -68,10 +72,18 @@ func (g *Gateway) beginObserved(ctx context.Context) error {
 	return nil
 }
 
-// endObserved writes what is not written yet. Nothing is served any more.
+// endObserved writes what is not written yet. Nothing is served any more, but streams of
+// peers may yet have to tell that they broke.
 func (g *Gateway) endObserved() {
 	if g.journal == nil {
 		return
+	}
+	const look, looks = 10 * time.Millisecond, 100
+	for range looks {
+		if g.ledger.Open() == 0 {
+			break
+		}
+		time.Sleep(look)
 	}
 	if err := g.journal.Close(); err != nil {
 		g.log.Error("flows are not all recorded", "file", g.config.Flows, "why", err.Error())
@@ -88,7 +100,7 @@ func (g *Gateway) beginAdmin(ctx context.Context) error {
 		return fmt.Errorf("listen for operators: %w", err)
 	}
 	g.ledger.Registry().MustRegister(admin.Metrics(g.status))
-	h := admin.Handler(g.ledger.Registry(), g.status)
+	h := admin.Handler(g.ledger.Registry(), g.phase, g.status)
 	g.running.Go(func() {
 		if err := admin.Serve(ctx, l, h); err != nil {
 			g.log.Error("no answer to operators any more", "why", err.Error())

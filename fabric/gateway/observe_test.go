@@ -18,6 +18,7 @@ import (
 	"skerry.dev/skerry/fabric/flow"
 	"skerry.dev/skerry/fabric/flow/journal"
 	"skerry.dev/skerry/fabric/gateway"
+	"skerry.dev/skerry/fabric/identity"
 	"skerry.dev/skerry/fabric/identity/identitytest"
 	"skerry.dev/skerry/fabric/ledger"
 	"skerry.dev/skerry/fabric/policy"
@@ -321,6 +322,28 @@ func TestAdmin(t *testing.T) {
 	}
 	if !eventually(func() bool { return s.has(t, `reload_failures_total{what="identity"} 1`) }) {
 		t.Errorf("a reload that fails is not in\n%s", s.get(t, "/metrics"))
+	}
+}
+
+// A certificate that should have been renewed is told in the log, once, in metrics and in
+// the status, until it is.
+func TestOverdue(t *testing.T) {
+	f := identitytest.NewFabric(t)
+	folder := f.Gateway("c1")
+	f.RenewAt("c1", folder, time.Now().Add(-identity.GatewayLasts*3/4))
+	s := observe(t, gateway.Config{Identity: folder, Listen: port(t)}, &snapshot.Snapshot{})
+	if !eventually(func() bool { return hasLine(s.said.String(), "a certificate was not renewed", "of=leaf") }) {
+		t.Errorf("no line of it in\n%s", s.said)
+	}
+	if !s.has(t, `certificate_renewal_overdue{certificate="leaf"} 1`, `certificate_renewal_overdue{certificate="authority"} 0`) || !s.status(t).Certificates[0].Overdue {
+		t.Errorf("it is not in\n%s", s.get(t, "/metrics"))
+	}
+	f.Renew("c1", folder)
+	if !eventually(func() bool { return s.has(t, `certificate_renewal_overdue{certificate="leaf"} 0`) }) {
+		t.Error("it is told of one that was renewed")
+	}
+	if n := strings.Count(s.said.String(), "a certificate was not renewed"); n != 1 {
+		t.Errorf("told %d times", n)
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"skerry.dev/skerry/fabric/flow"
 	"skerry.dev/skerry/fabric/identity"
 	"skerry.dev/skerry/fabric/ledger"
+	"skerry.dev/skerry/fabric/snapshot"
 	"skerry.dev/skerry/fabric/transport"
 	"skerry.dev/skerry/fabric/transport/httpconnect"
 )
@@ -20,7 +21,7 @@ func (g *Gateway) status() *admin.Status {
 	now := time.Now()
 	own, at := g.identity.Current(), g.state.Load()
 	s := &admin.Status{
-		Fabric: own.Name.Fabric, Gateway: own.Name.String(), Phase: g.phase.Load().(admin.Phase), Listen: g.config.Listen,
+		Fabric: own.Name.Fabric, Gateway: own.Name.String(), Phase: g.phase(), Listen: g.config.Listen,
 		SnapshotAgeNs: int64(now.Sub(at.since)),
 		Peers:         []admin.Peer{}, Callers: g.callersNow(now), Exports: []admin.Export{}, Imports: []admin.Import{},
 	}
@@ -89,9 +90,9 @@ func (g *Gateway) callersNow(now time.Time) []admin.Caller {
 	conns := map[who][]net.Conn{}
 	g.mu.Lock()
 	for c := range g.callers {
-		speaks := "native"
+		speaks := snapshot.Native
 		if c.conn.ConnectionState().NegotiatedProtocol == httpconnect.Protocol {
-			speaks = "httpconnect"
+			speaks = snapshot.HTTPConnect
 		}
 		w := who{c.name, speaks}
 		conns[w] = append(conns[w], c.conn)

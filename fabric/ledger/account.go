@@ -81,6 +81,16 @@ func (l *Ledger) Sample(now time.Time) {
 	}
 }
 
+// Open counts streams that are not over.
+func (l *Ledger) Open() (n int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, a := range l.accounts {
+		n += len(a.open)
+	}
+	return n
+}
+
 // Now is what goes one way.
 type Now struct {
 	Streams int
