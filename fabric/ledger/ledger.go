@@ -124,8 +124,6 @@ func (s *Stream) Refuse(why Reason, words string) {
 	s.record.Verdict, s.record.Why = flow.Refused, words
 	if why == ReasonPolicy {
 		s.record.Verdict = flow.Denied
-	} else if why == ReasonClaims {
-		s.record.Policy = "" // none was asked
 	}
 	s.over()
 	s.ledger.refused(s.side(), why)

@@ -174,3 +174,25 @@ func TestReasons(t *testing.T) {
 		}
 	}
 }
+
+// What a stream costs that is decided, carried and accounted for.
+func BenchmarkStream(b *testing.B) {
+	l := New(func(flow.Record) {})
+	for b.Loop() {
+		s := l.Begin(flow.Record{Direction: flow.Import}, transport.NewTraffic(time.Now()))
+		s.Decided("c1", "c1", allowed)
+		t := s.Via("a:1")
+		t.Opened()
+		t.ToPeer(60)
+		t.ToSocket(60)
+		s.End(nil)
+	}
+}
+
+// What a frame costs.
+func BenchmarkFrame(b *testing.B) {
+	t := transport.NewTraffic(time.Now())
+	for b.Loop() {
+		t.ToPeer(60)
+	}
+}

@@ -40,7 +40,7 @@ func TestTraffic(t *testing.T) {
 	var told error
 	traffic.OnEnd(func(err error) { told = err })
 	broken := errors.New("broken")
-	if traffic.End(broken); told != broken {
+	if traffic.End(broken); !errors.Is(told, broken) {
 		t.Errorf("told %v", told)
 	}
 }
