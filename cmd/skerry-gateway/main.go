@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"skerry.dev/skerry/fabric/admin"
 	"skerry.dev/skerry/fabric/gateway"
 	"skerry.dev/skerry/fabric/snapshot"
 	"skerry.dev/skerry/fabric/source/file"
@@ -38,6 +39,11 @@ func command() *cobra.Command {
 		Short: "The gateway of a cluster in a fabric", Version: version,
 		Args: console.Exactly(0), SilenceErrors: true, SilenceUsage: true,
 		RunE: func(c *cobra.Command, _ []string) error {
+			if config.Admin != "" {
+				if err := admin.CheckAddress(config.Admin); err != nil {
+					return console.Usage(err, "give one such as 127.0.0.1:4480, and let what collects from elsewhere run beside the gateway")
+				}
+			}
 			return serve(c.Context(), config, resources)
 		},
 	}
@@ -47,6 +53,8 @@ func command() *cobra.Command {
 	f.StringVar(&config.Listen, "listen", "", "HOST:PORT where peers call; none can without")
 	f.StringVar(&config.DNS, "dns", "", "HOST:PORT where names of imports are asked for, by UDP and TCP; nowhere without")
 	f.DurationVar(&config.Drain, "drain", 30*time.Second, "how long open connections may go on when it is asked to end")
+	f.StringVar(&config.Admin, "admin", "", "ADDRESS:PORT of the loopback that answers /metrics, /healthz, /v1/status and /debug/pprof/")
+	f.StringVar(&config.Flows, "flows", "", "file to write a record of each flow to, as lines of JSON; FILE.1 has those before")
 	n := &config.Connections
 	f.IntVar(&n.Ahead, "connections", 1, "connections that are kept open to each gateway of a peer ahead of need, at least")
 	f.IntVar(&n.Most, "connections-most", 256, "the most that are open; streams beyond it share one")
@@ -76,7 +84,7 @@ func serve(ctx context.Context, config gateway.Config, resources string) error {
 	next := make(chan *snapshot.Snapshot)
 	go file.Watch(ctx, resources, resourcesEvery, func(s *snapshot.Snapshot, err error) {
 		if err != nil {
-			log.Error("the resources stay as they were", "why", err.Error())
+			g.ResourcesFailed(err)
 			return
 		}
 		select {

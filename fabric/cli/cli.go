@@ -27,7 +27,7 @@ On one machine:
 		Args: console.KnownVerb,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	c.AddCommand(initCommand(now), caCommand(now), peerCommand(now), joinCommand(), gatewayCommand(now), renewCommand(now), explainCommand())
+	c.AddCommand(initCommand(now), caCommand(now), peerCommand(now), joinCommand(), gatewayCommand(now), renewCommand(now), explainCommand(), dryRunCommand(now), statusCommand(now))
 	return c
 }
 

@@ -1,7 +1,6 @@
 package cli_test
 
 import (
-	"errors"
 	"net"
 	"os"
 	"testing"
@@ -24,14 +23,20 @@ func TestScripts(t *testing.T) {
 		Dir: "testdata",
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("PATH", bin+string(os.PathListSeparator)+e.Getenv("PATH"))
-			// A port that nobody listens at.
-			l, err := net.Listen("tcp", "127.0.0.1:0")
-			if err != nil {
-				return err
+			// Ports that nobody listens at.
+			for _, name := range []string{"PORT", "PEERS", "FRONT", "ADMIN1", "ADMIN2"} {
+				l, err := net.Listen("tcp", "127.0.0.1:0")
+				if err != nil {
+					return err
+				}
+				defer l.Close() // after the last, so that each is another
+				_, port, err := net.SplitHostPort(l.Addr().String())
+				if err != nil {
+					return err
+				}
+				e.Setenv(name, port)
 			}
-			_, port, err := net.SplitHostPort(l.Addr().String())
-			e.Setenv("PORT", port)
-			return errors.Join(err, l.Close())
+			return nil
 		},
 	})
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"skerry.dev/skerry/fabric/identity"
+	"skerry.dev/skerry/fabric/ledger"
 	"skerry.dev/skerry/fabric/transport"
 	"skerry.dev/skerry/fabric/transport/httpconnect"
 	"skerry.dev/skerry/fabric/transport/native"
@@ -44,20 +45,24 @@ func (g *Gateway) listen(ctx context.Context) error {
 		select {
 		case handshakes <- struct{}{}:
 		default:
-			_ = conn.Close()
-			g.log.Warn("peer refused", "from", conn.RemoteAddr().String(), "why", "too many handshakes at once")
+			g.refuseHandshake(conn, ledger.ErrBusy)
 			return
 		}
 		c, err := shake(ctx, tls.Server(conn, config))
 		<-handshakes
 		if err != nil {
-			_ = conn.Close()
-			g.log.Warn("peer refused", "from", conn.RemoteAddr().String(), "why", err.Error())
+			g.refuseHandshake(conn, err)
 			return
 		}
 		g.serve(ctx, c)
 	})
 	return nil
+}
+
+func (g *Gateway) refuseHandshake(conn net.Conn, err error) {
+	_ = conn.Close()
+	g.log.Warn("peer refused", "from", conn.RemoteAddr().String(), "why", err.Error())
+	g.ledger.HandshakeFailed(err)
 }
 
 // stopListening takes no more connections.
@@ -109,6 +114,7 @@ func (g *Gateway) serve(ctx context.Context, c *caller) {
 	delete(g.callers, c)
 	g.mu.Unlock()
 	if errors.Is(err, transport.ErrProtocol) {
+		g.ledger.Breach(c.name.Cluster)
 		g.log.Warn("peer misbehaves", "peer", c.name.String(), "why", err.Error())
 	}
 }

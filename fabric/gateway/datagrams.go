@@ -11,7 +11,9 @@ import (
 	"sync/atomic"
 	"time"
 
+	"skerry.dev/skerry/fabric/flow"
 	"skerry.dev/skerry/fabric/identity"
+	"skerry.dev/skerry/fabric/ledger"
 	"skerry.dev/skerry/fabric/snapshot"
 	"skerry.dev/skerry/fabric/transport"
 	"skerry.dev/skerry/fabric/transport/datagram"
@@ -183,7 +185,7 @@ func (d *datagrams) reachable(i *snapshot.Import, c transport.Client) (links []d
 		if p == nil {
 			continue
 		}
-		if decision := s.policies.Decide(from, attributes(name, i.Target)); !decision.Allowed {
+		if decision := s.policies.Decide(from, flow.To(name, i.Target)); !decision.Allowed {
 			why = decision.String()
 			continue
 		}
@@ -249,14 +251,21 @@ type udpBackend struct {
 
 // Allow implements datagram.Backend.
 func (b *udpBackend) Allow(peer identity.Name, r transport.Request) error {
+	r.Traffic = transport.NewTraffic(time.Now())
 	return b.allow(peer, r, transport.UDP)
 }
 
 // Dial implements datagram.Backend.
 func (b *udpBackend) Dial(ctx context.Context, peer identity.Name, r transport.Request) (*net.UDPConn, error) {
+	from, err := vouched(peer, r.Source)
+	if err != nil { // Allow has said so
+		return nil, &transport.Refusal{Code: transport.Denied}
+	}
+	r.Traffic = transport.NewTraffic(time.Now())
+	entry := b.begin(peer, r, from)
 	e := b.state.Load().Export(r.Target)
 	if e == nil { // by a snapshot since
-		return nil, b.refuse(peer, r, transport.NoService, transport.NoService.String())
+		return nil, b.refuse(entry, ledger.ReasonNoService, transport.NoService.String())
 	}
 	first := b.turn.Add(1)
 	why := ""
@@ -267,7 +276,7 @@ func (b *udpBackend) Dial(ctx context.Context, peer identity.Name, r transport.R
 		}
 		why = err.Error()
 	}
-	return nil, b.refuse(peer, r, transport.Unreachable, why)
+	return nil, b.refuse(entry, ledger.ReasonNoBackend, why)
 }
 
 // Warn implements datagram.Backend.

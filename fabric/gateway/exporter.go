@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"maps"
 
+	"skerry.dev/skerry/fabric/flow"
 	"skerry.dev/skerry/fabric/identity"
+	"skerry.dev/skerry/fabric/ledger"
 	"skerry.dev/skerry/fabric/policy"
 	"skerry.dev/skerry/fabric/transport"
 )
@@ -13,11 +15,21 @@ import (
 // backend is the gateway as peers call it.
 type backend struct{ *Gateway }
 
+// begin accounts for a stream that a peer asks for.
+func (b backend) begin(peer identity.Name, r transport.Request, from policy.Attributes) *ledger.Stream {
+	return b.ledger.Begin(flow.Record{
+		Direction: flow.Export, Peer: peer.Cluster, Gateway: peer.Gateway, Cluster: b.identity.Current().Name.Cluster,
+		Service: r.Target, From: from,
+	}, r.Traffic)
+}
+
 // refuse tells the log why a peer does not get what it asks for, and the peer as much as
 // it need know.
-func (b backend) refuse(peer identity.Name, r transport.Request, code transport.Code, why string) error {
-	b.log.Info("connection refused", "service", r.Target.String(), "peer", peer.String(), "why", why)
-	return &transport.Refusal{Code: code}
+func (b backend) refuse(entry *ledger.Stream, reason ledger.Reason, why string) error {
+	entry.Refuse(reason, why)
+	asked := entry.Record()
+	b.log.Info("connection refused", "service", asked.Service.String(), "peer", asked.Peer+"/"+asked.Gateway, "why", why)
+	return &transport.Refusal{Code: reason.Code()}
 }
 
 // Allow implements transport.Backend.
@@ -28,15 +40,18 @@ func (b backend) Allow(peer identity.Name, r transport.Request) error {
 // allow decides on what a transport carries, which is of one protocol.
 func (b backend) allow(peer identity.Name, r transport.Request, protocol string) error {
 	from, err := vouched(peer, r.Source)
+	entry := b.begin(peer, r, from)
 	if err != nil {
-		return b.refuse(peer, r, transport.Denied, err.Error())
+		return b.refuse(entry, ledger.ReasonClaims, err.Error())
 	}
-	now := b.state.Load()
-	if d := now.policies.Decide(from, attributes(b.identity.Current().Name.Cluster, r.Target)); !d.Allowed {
-		return b.refuse(peer, r, transport.Denied, d.String())
+	now, own := b.state.Load(), b.identity.Current().Name.Cluster
+	d := now.policies.Decide(from, flow.To(own, r.Target))
+	entry.Decided(peer.Cluster, own, d)
+	if !d.Allowed {
+		return b.refuse(entry, ledger.ReasonPolicy, d.String())
 	}
 	if now.Export(r.Target) == nil || r.Target.Protocol != protocol {
-		return b.refuse(peer, r, transport.NoService, transport.NoService.String())
+		return b.refuse(entry, ledger.ReasonNoService, transport.NoService.String())
 	}
 	return nil
 }
@@ -62,14 +77,21 @@ func vouched(peer identity.Name, claimed map[string]string) (policy.Attributes, 
 
 // Dial implements transport.Backend: the backends by turns, until one accepts.
 func (b backend) Dial(ctx context.Context, peer identity.Name, r transport.Request) (transport.Conn, error) {
-	now := b.state.Load()
+	from, err := vouched(peer, r.Source)
+	if err != nil { // Allow has said so
+		return nil, &transport.Refusal{Code: transport.Denied}
+	}
+	entry, now := b.begin(peer, r, from), b.state.Load()
 	e := now.Export(r.Target)
 	if e == nil { // by a snapshot since
-		return nil, b.refuse(peer, r, transport.NoService, transport.NoService.String())
+		return nil, b.refuse(entry, ledger.ReasonNoService, transport.NoService.String())
 	}
 	conn, err := now.turns[r.Target].dial(ctx, e, r.Client)
 	if err != nil {
-		return nil, b.refuse(peer, r, transport.Unreachable, err.Error())
+		return nil, b.refuse(entry, ledger.ReasonNoBackend, err.Error())
 	}
+	entry.Via(peer.Gateway)
+	r.Traffic.Opened()
+	r.Traffic.OnEnd(entry.End)
 	return conn, nil
 }

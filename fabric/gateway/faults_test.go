@@ -179,7 +179,7 @@ func TestIdentityChanges(t *testing.T) {
 	if !eventually(func() bool { return hasLine(said.String(), "peer refused", identity.ErrRevoked.Error()) }) {
 		t.Errorf("no line of it in\n%s", said)
 	}
-	if call(t, front) == "hello" {
+	if !eventually(func() bool { return call(t, front) != "hello" }) {
 		t.Error("one who is revoked still calls")
 	}
 }

@@ -14,8 +14,10 @@ import (
 	"sync/atomic"
 	"time"
 
+	"skerry.dev/skerry/fabric/admin"
 	"skerry.dev/skerry/fabric/dns"
 	"skerry.dev/skerry/fabric/identity"
+	"skerry.dev/skerry/fabric/ledger"
 	"skerry.dev/skerry/fabric/policy"
 	"skerry.dev/skerry/fabric/snapshot"
 	"skerry.dev/skerry/fabric/transport"
@@ -37,6 +39,10 @@ type Config struct {
 	Connections Connections
 	// Drain is how long connections may go on when it is asked to end.
 	Drain time.Duration
+	// Admin is where operators ask, as ADDRESS:PORT of the loopback; without it none can.
+	Admin string
+	// Flows is the file that records of flows are written to; without it none are.
+	Flows string
 }
 
 // Connections are those that are kept to a gateway of a peer.
@@ -58,10 +64,8 @@ type Gateway struct {
 	log      *slog.Logger
 	state    atomic.Pointer[state]
 	running  sync.WaitGroup
-	// native and httpconnect answer peers.
-	native      *native.Server
-	httpconnect *httpconnect.Server
-	datagrams   *datagrams
+	observed
+	servers
 	// listener is where peers call, nil where none can.
 	listener net.Listener
 	// names answers who asks for imports, nil where nobody can.
@@ -77,12 +81,20 @@ type Gateway struct {
 	callers map[*caller]bool
 }
 
+// servers answer peers.
+type servers struct {
+	native      *native.Server
+	httpconnect *httpconnect.Server
+	datagrams   *datagrams
+}
+
 // state is a snapshot made ready to act on.
 type state struct {
 	*snapshot.Snapshot
 	policies  *policy.Set
 	workloads *workload.Table
 	turns     map[transport.Target]*turn
+	since     time.Time
 }
 
 // reloadEvery is how often a gateway looks for another identity.
@@ -99,6 +111,7 @@ func New(config Config, log *slog.Logger) (*Gateway, error) {
 		fronts: map[string]*front{}, links: map[way]link{}, callers: map[*caller]bool{},
 		trainings: map[string]*native.Training{},
 	}
+	g.observe()
 	if err := g.chooseCongestion(); err != nil {
 		return nil, err
 	}
@@ -132,7 +145,7 @@ func (g *Gateway) chooseCongestion() error {
 
 // prepare makes a snapshot the one that decisions follow.
 func (g *Gateway) prepare(s *snapshot.Snapshot) {
-	g.state.Store(&state{s, policy.Compile(s.Policies), workload.NewTable(s.Workloads), newTurns(s.Exports)})
+	g.state.Store(&state{s, policy.Compile(s.Policies), workload.NewTable(s.Workloads), newTurns(s.Exports), time.Now()})
 	if g.names != nil {
 		g.names.Set(dns.NewZone(s.Imports))
 	}
@@ -142,6 +155,11 @@ func (g *Gateway) prepare(s *snapshot.Snapshot) {
 // Then it takes no more connections, and what is open may end by itself for a while.
 func (g *Gateway) Run(ctx context.Context, first *snapshot.Snapshot, next <-chan *snapshot.Snapshot) error {
 	hard, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	if err := g.beginObserved(hard); err != nil {
+		cancel()
+		return err
+	}
+	defer g.endObserved()
 	defer g.running.Wait()
 	defer cancel()
 	if err := g.listen(hard); err != nil {
@@ -158,6 +176,7 @@ func (g *Gateway) Run(ctx context.Context, first *snapshot.Snapshot, next <-chan
 		return err
 	}
 	g.running.Go(func() { changes.Watch(hard, g.config.Identity, reloadEvery, g.reload) })
+	g.enter(admin.Serving)
 	g.log.Info("serving", "gateway", g.identity.Current().Name.String(), "peers", len(first.Peers))
 	for {
 		select {
@@ -184,6 +203,7 @@ func (g *Gateway) apply(ctx context.Context, s *snapshot.Snapshot) error {
 // are not to be trusted any more.
 func (g *Gateway) reload() {
 	if err := g.identity.Reload(); err != nil {
+		g.ledger.ReloadFailed(ledger.ReloadIdentity)
 		g.log.Error("the identity stays as it was", "why", err.Error())
 		return
 	}
@@ -207,6 +227,7 @@ func (g *Gateway) reload() {
 
 // drain waits until no connection is left, or it has taken too long.
 func (g *Gateway) drain() {
+	g.enter(admin.Draining)
 	g.stopListening()
 	g.native.Leave()
 	g.datagrams.leave()

@@ -6,9 +6,10 @@ import (
 	"fmt"
 	"maps"
 	"net"
-	"strconv"
 	"sync/atomic"
+	"time"
 
+	"skerry.dev/skerry/fabric/flow"
 	"skerry.dev/skerry/fabric/policy"
 	"skerry.dev/skerry/fabric/snapshot"
 	"skerry.dev/skerry/fabric/transport"
@@ -69,17 +70,21 @@ func (g *Gateway) carry(ctx context.Context, i snapshot.Import, app transport.Co
 	now, client := g.state.Load(), transport.ClientOf(app.RemoteAddr())
 	from := g.local(now, client)
 	why := "no peer can be called"
+	entry := g.ledger.Begin(flow.Record{Direction: flow.Import, Service: i.Target, From: from, Client: app.RemoteAddr().String()}, transport.NewTraffic(time.Now()))
 	for _, name := range i.From {
-		if d := now.policies.Decide(from, attributes(name, i.Target)); !d.Allowed {
+		d := now.policies.Decide(from, flow.To(name, i.Target))
+		entry.Decided(name, name, d)
+		if !d.Allowed {
 			why = d.String()
 			continue
 		}
-		for _, carrier := range g.reachable(name) {
-			err := carrier.Carry(ctx, transport.Request{Target: i.Target, Source: from, Client: client, Confirm: i.Confirm}, app)
+		for _, l := range g.reachable(name) {
+			err := l.carrier.Carry(ctx, transport.Request{Target: i.Target, Source: from, Client: client, Confirm: i.Confirm, Traffic: entry.Via(l.address)}, app)
 			if errors.Is(err, transport.ErrNotOpened) {
 				why = err.Error()
 				continue
 			}
+			entry.End(err)
 			if err != nil && ctx.Err() == nil {
 				g.log.Info("connection broken", "service", i.String(), "peer", name, "why", err.Error())
 			}
@@ -87,6 +92,7 @@ func (g *Gateway) carry(ctx context.Context, i snapshot.Import, app transport.Co
 		}
 	}
 	transport.Reset(app)
+	entry.Refuse(entry.Reason(), why)
 	g.log.Info("connection refused", "service", i.String(), "client", app.RemoteAddr().String(), "why", why)
 }
 
@@ -97,12 +103,4 @@ func (g *Gateway) local(now *state, c transport.Client) policy.Attributes {
 	from := policy.Attributes{policy.Cluster: own.Cluster, policy.Gateway: own.Gateway}
 	maps.Copy(from, now.workloads.Of(c.Addr()))
 	return from
-}
-
-// attributes of a service of a cluster.
-func attributes(cluster string, t transport.Target) policy.Attributes {
-	return policy.Attributes{
-		policy.Cluster: cluster, policy.Namespace: t.Namespace, policy.Service: t.Name,
-		policy.Port: strconv.Itoa(int(t.Port)), policy.Protocol: t.Protocol,
-	}
 }

@@ -15,6 +15,7 @@ type way struct{ peer, address, transport string }
 
 // link is a way that is in use.
 type link struct {
+	address string
 	carrier transport.Carrier
 	stop    context.CancelFunc
 }
@@ -45,7 +46,7 @@ func (g *Gateway) call(ctx context.Context, peers []snapshot.Peer) {
 // open begins to use a way.
 func (g *Gateway) open(ctx context.Context, w way) link {
 	if w.transport == snapshot.HTTPConnect {
-		return link{httpconnect.NewDialer(w.address, g.identity.Client(w.peer, httpconnect.Protocol)), func() {}}
+		return link{w.address, httpconnect.NewDialer(w.address, g.identity.Client(w.peer, httpconnect.Protocol)), func() {}}
 	}
 	within, stop := context.WithCancel(ctx)
 	pool := native.NewPool(w.address, g.identity.Client(w.peer, native.Protocol), native.Options{
@@ -53,12 +54,12 @@ func (g *Gateway) open(ctx context.Context, w way) link {
 		Congestion: g.config.Connections.Congestion, Training: g.trainingLocked(w.peer),
 	})
 	g.running.Go(func() { pool.Keep(within) })
-	return link{pool, stop}
+	return link{w.address, pool, stop}
 }
 
 // reachable are the ways to a peer's gateways: those first that are ready, and else in
 // the order of the snapshot.
-func (g *Gateway) reachable(name string) (carriers []transport.Carrier) {
+func (g *Gateway) reachable(name string) (links []link) {
 	p := g.state.Load().Peer(name)
 	if p == nil {
 		return nil
@@ -67,19 +68,19 @@ func (g *Gateway) reachable(name string) (carriers []transport.Carrier) {
 	defer g.mu.Unlock()
 	for _, address := range p.Gateways {
 		if l, has := g.links[way{name, address, p.Transport}]; has {
-			carriers = append(carriers, l.carrier)
+			links = append(links, l)
 		}
 	}
-	slices.SortStableFunc(carriers, func(a, b transport.Carrier) int {
-		switch ready := a.Ready(); {
-		case ready == b.Ready():
+	slices.SortStableFunc(links, func(a, b link) int {
+		switch ready := a.carrier.Ready(); {
+		case ready == b.carrier.Ready():
 			return 0
 		case ready:
 			return -1
 		}
 		return 1
 	})
-	return carriers
+	return links
 }
 
 // training is how TCP is taught the paths to a cluster, nil where it is not.

@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"time"
 
+	"skerry.dev/skerry/fabric/flow"
 	"skerry.dev/skerry/fabric/snapshot"
 	"skerry.dev/skerry/fabric/transport"
 	"skerry.dev/skerry/fabric/transport/datagram"
@@ -268,7 +269,7 @@ func (f *udpFront) recheck() {
 	defer f.mu.Unlock()
 	for _, one := range f.flows {
 		same := one.of.Target == now.Target && slices.Contains(now.From, one.peer)
-		if one.flow == nil || !same || !state.policies.Decide(f.d.g.local(state, one.key.caller()), attributes(one.peer, now.Target)).Allowed {
+		if one.flow == nil || !same || !state.policies.Decide(f.d.g.local(state, one.key.caller()), flow.To(one.peer, now.Target)).Allowed {
 			f.removeLocked(one)
 			one.end(transport.Denied)
 		}

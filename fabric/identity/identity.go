@@ -50,6 +50,7 @@ type Identity struct {
 	Name Name
 	// NotAfter is when the first certificate of its chain expires.
 	NotAfter    time.Time
+	chain       []*x509.Certificate
 	certificate tls.Certificate
 	trust       *Trust
 }
@@ -68,7 +69,7 @@ func Load(folder string) (*Identity, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s and %s in %s do not belong together: %w", certificateFile, keyFile, folder, ErrFolder)
 	}
-	i := &Identity{certificate: certificate, NotAfter: chain[0].NotAfter}
+	i := &Identity{chain: chain, certificate: certificate, NotAfter: chain[0].NotAfter}
 	for _, c := range chain {
 		i.NotAfter = earlier(i.NotAfter, c.NotAfter)
 	}

@@ -84,6 +84,7 @@ func VerifyServer(chain, known []*x509.Certificate, now time.Time) error {
 // Trust is whom a folder believes.
 type Trust struct {
 	roots   *x509.CertPool
+	known   []*x509.Certificate // those of roots
 	revoked []*x509.RevocationList
 }
 
@@ -93,7 +94,7 @@ func LoadTrust(folder string) (*Trust, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &Trust{roots: x509.NewCertPool()}
+	t := &Trust{roots: x509.NewCertPool(), known: roots}
 	for _, root := range roots {
 		t.roots.AddCert(root)
 	}

@@ -15,31 +15,34 @@ type Half interface {
 	Close() error
 }
 
-// Relay passes bytes between two connections until both have ended, and closes them. An
-// end of one direction is passed on as such; an error, which is returned, aborts both.
-func Relay(a, b Half) error {
+// Relay passes bytes between this side's socket and the peer's until both have ended, and
+// closes them. An end of one direction is passed on as such; an error, which is returned,
+// aborts both.
+func Relay(socket, peer Half, t *Traffic) error {
 	var once sync.Once
 	var broken error
 	fail := func(err error) {
 		once.Do(func() {
 			broken = err
-			a.Abort()
-			b.Abort()
+			socket.Abort()
+			peer.Abort()
 		})
 	}
 	var both sync.WaitGroup
-	for _, way := range [][2]Half{{a, b}, {b, a}} {
+	pass := func(to, from Half, add func(int)) {
 		both.Go(func() {
-			_, err := io.Copy(way[1], way[0])
+			_, err := io.Copy(counted{to, add}, from)
 			if err == nil {
-				err = way[1].CloseWrite()
+				err = to.CloseWrite()
 			}
 			if err != nil {
 				fail(err)
 			}
 		})
 	}
+	pass(peer, socket, t.ToPeer)
+	pass(socket, peer, t.ToSocket)
 	both.Wait()
-	once.Do(func() { broken = errors.Join(a.Close(), b.Close()) })
+	once.Do(func() { broken = errors.Join(socket.Close(), peer.Close()) })
 	return broken
 }

@@ -43,6 +43,8 @@ type Request struct {
 	Client Client
 	// Confirm has the application's connection begin when the service has accepted.
 	Confirm bool
+	// Traffic counts what passes; nil where nobody asks.
+	Traffic *Traffic
 }
 
 // Conn is a connection of an application or of a service: a *net.TCPConn.
@@ -64,6 +66,8 @@ type Carrier interface {
 	Streams() int
 	// Recheck ends connections whose peer is not to be trusted any more, and says why.
 	Recheck() []error
+	// Health says how the way does.
+	Health() Health
 }
 
 // ErrProtocol says that a peer speaks another protocol, or breaks the one it speaks.

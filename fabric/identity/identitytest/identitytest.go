@@ -49,6 +49,12 @@ func (f Fabric) Gateway(cluster string) string {
 // Renew puts a new identity of the gateway g1 of a cluster in a folder.
 func (f Fabric) Renew(cluster, folder string) {
 	f.t.Helper()
+	f.RenewAt(cluster, folder, time.Now())
+}
+
+// RenewAt does so as it was done at another time.
+func (f Fabric) RenewAt(cluster, folder string, now time.Time) {
+	f.t.Helper()
 	root, _, err := identity.LoadAuthority(f.Folder)
 	f.must(err)
 	chain, err := root.Cluster(cluster, f.key.Public(), time.Now())
@@ -58,7 +64,7 @@ func (f Fabric) Renew(cluster, folder string) {
 	f.must(identity.Write(authority, f.key, chain, root.Chain))
 	a, _, err := identity.LoadAuthority(authority)
 	f.must(err)
-	chain, err = a.Gateway("g1", f.key.Public(), time.Now(), identity.GatewayLasts)
+	chain, err = a.Gateway("g1", f.key.Public(), now, identity.GatewayLasts)
 	f.must(err)
 	trusted, revoked, err := identity.ReadTrust(f.Folder)
 	f.must(err)

@@ -15,6 +15,7 @@ import (
 	"net/url"
 	"slices"
 	"sync"
+	"time"
 
 	"skerry.dev/skerry/fabric/transport"
 )
@@ -24,6 +25,7 @@ type Dialer struct {
 	address string
 	config  *tls.Config
 	leaves  *http.Client
+	dials   transport.Dials
 
 	mu   sync.Mutex
 	open map[half]bool // the connections of streams
@@ -47,22 +49,46 @@ const idleMax = 16
 
 // Carry implements transport.Carrier.
 func (d *Dialer) Carry(ctx context.Context, r transport.Request, app transport.Conn) error {
-	token, err := d.leave(ctx, r)
+	conn, err := d.begin(ctx, r)
 	if err != nil {
 		return d.notOpened(err, app)
 	}
-	conn, err := d.connect(ctx, r, token)
-	if err != nil {
-		return d.notOpened(err, app)
-	}
+	r.Traffic.Opened()
 	d.mu.Lock()
 	d.open[conn.half] = true
 	d.mu.Unlock()
-	err = transport.Relay(socket{app}, conn)
+	err = transport.Relay(socket{app}, conn, r.Traffic)
 	d.mu.Lock()
 	delete(d.open, conn.half)
 	d.mu.Unlock()
 	return err
+}
+
+// begin opens a stream with the peer, and notes whether that answers.
+func (d *Dialer) begin(ctx context.Context, r transport.Request) (conn early, err error) {
+	token, err := d.leave(ctx, r)
+	if err == nil {
+		conn, err = d.connect(ctx, r, token)
+	}
+	answered := err
+	if _, refused := errors.AsType[*transport.Refusal](err); refused {
+		answered = nil
+	}
+	if !errors.Is(err, context.Canceled) { // which says nothing about the peer
+		d.dials.Dialled(answered, time.Now())
+	}
+	return conn, err
+}
+
+// Health implements transport.Carrier.
+func (d *Dialer) Health() transport.Health {
+	d.mu.Lock()
+	var conns []net.Conn
+	for conn := range d.open {
+		conns = append(conns, conn.Conn)
+	}
+	d.mu.Unlock()
+	return d.dials.Health(conns, time.Now())
 }
 
 // Ready implements transport.Carrier: nothing is opened ahead.

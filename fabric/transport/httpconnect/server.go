@@ -71,7 +71,7 @@ func (s *Server) leave(conn *tls.Conn, peer identity.Name, r *http.Request) erro
 	if _, err := io.Copy(io.Discard, body); err != nil {
 		return err
 	}
-	request := transport.Request{Target: l.Target, Source: l.Source, Client: l.Client}
+	request := transport.Request{Target: l.Target, Source: l.Source, Client: l.Client, Traffic: transport.NewTraffic(s.now())}
 	if err := s.backend.Allow(peer, request); err != nil {
 		return respond(conn, http.StatusForbidden, refused{transport.CodeOf(err)})
 	}
@@ -130,11 +130,14 @@ func (s *Server) stream(conn *tls.Conn, in *bufio.Reader, peer identity.Name, r 
 	}
 	if _, err := io.WriteString(conn, "HTTP/1.1 200 OK\r\n\r\n"); err != nil {
 		transport.Reset(app)
+		request.Traffic.End(err)
 		return err
 	}
 	s.streams.Add(1)
 	defer s.streams.Add(-1)
-	return transport.Relay(socket{app}, early{half{conn}, in})
+	err = transport.Relay(socket{app}, early{half{conn}, in}, request.Traffic)
+	request.Traffic.End(err)
+	return err
 }
 
 // early is a connection of which some bytes were read already.

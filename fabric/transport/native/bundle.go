@@ -21,6 +21,7 @@ import (
 // lane → bundle.add → the peer's serve, which waits for a block where its frame stands
 // among the others of the stream → the service's socket; and back the same way.
 type bundle struct {
+	id     bundleID
 	codecs codecs
 	lanes  []atomic.Pointer[lane]
 
@@ -65,8 +66,8 @@ const blockLate = 10 * time.Second
 // errBundle is of blocks that will never be whole.
 var errBundle = errors.New("too many lanes of the bundle have ended")
 
-func newBundle(lanes int) *bundle {
-	b := &bundle{lanes: make([]atomic.Pointer[lane], lanes), users: map[uint32]*user{}, room: bundleRoom}
+func newBundle(id bundleID, lanes int) *bundle {
+	b := &bundle{id: id, lanes: make([]atomic.Pointer[lane], lanes), users: map[uint32]*user{}, room: bundleRoom}
 	b.codecs.all = map[shape]reedsolomon.Encoder{}
 	b.arrived = sync.NewCond(&b.mu)
 	return b

@@ -159,7 +159,7 @@ func (c *connection) accept(id uint32) (*stream, error) {
 }
 
 // begin makes the next stream of this side.
-func (c *connection) begin() (*stream, error) {
+func (c *connection) begin(t *transport.Traffic) (*stream, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.err != nil {
@@ -170,6 +170,7 @@ func (c *connection) begin() (*stream, error) {
 	}
 	c.last++
 	s := c.addLocked(c.last)
+	s.traffic = t
 	c.current = s
 	return s, nil
 }

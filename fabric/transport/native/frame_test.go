@@ -137,7 +137,7 @@ func refusing() error { return &transport.Refusal{Code: transport.NoService} }
 func TestAcceptedTwice(t *testing.T) {
 	near, far := net.Pipe()
 	c := newConnection(near, newBuffers())
-	if _, err := c.begin(); err != nil {
+	if _, err := c.begin(nil); err != nil {
 		t.Fatal(err)
 	}
 	go func() {

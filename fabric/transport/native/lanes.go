@@ -33,15 +33,15 @@ func (p *Pool) bind(ctx context.Context) error {
 		return nil
 	}
 	if p.bundle == nil || p.bundle.over() {
-		p.bundle, p.bundleID = newBundle(lanesMost), newBundleID()
+		p.bundle = newBundle(newBundleID(), lanesMost)
 	}
-	b, id := p.bundle, p.bundleID
+	b := p.bundle
 	p.mu.Unlock()
 	var dials errgroup.Group
 	dials.SetLimit(dialsMax)
 	for i := range b.lanes {
 		if b.lanes[i].Load() == nil {
-			dials.Go(func() error { return p.lane(ctx, b, id, i) })
+			dials.Go(func() error { return p.lane(ctx, b, i) })
 		}
 	}
 	if err := dials.Wait(); err != nil {
@@ -52,12 +52,12 @@ func (p *Pool) bind(ctx context.Context) error {
 }
 
 // lane dials one of a bundle.
-func (p *Pool) lane(ctx context.Context, b *bundle, id bundleID, i int) error {
+func (p *Pool) lane(ctx context.Context, b *bundle, i int) error {
 	conn, err := p.dialTLS(ctx, ProtocolLane)
 	if err != nil {
 		return err
 	}
-	if _, err := conn.Write(append(id[:], byte(i), byte(len(b.lanes)))); err != nil {
+	if _, err := conn.Write(append(b.id[:], byte(i), byte(len(b.lanes)))); err != nil {
 		return errors.Join(err, conn.Close())
 	}
 	l := newLane(conn)
@@ -73,7 +73,7 @@ func (p *Pool) lane(ctx context.Context, b *bundle, id bundleID, i int) error {
 // offer tells all connections of their own to use the bundle, or not to.
 func (p *Pool) offer(use bool) {
 	p.mu.Lock()
-	b, id := p.bundle, p.bundleID
+	b := p.bundle
 	var own []*connection
 	for c := range p.all {
 		if c.own && b != nil {
@@ -82,35 +82,35 @@ func (p *Pool) offer(use bool) {
 	}
 	p.mu.Unlock()
 	for _, c := range own {
-		c.useBundle(b, id, use)
+		c.useBundle(b, use)
 	}
 }
 
 // offerTo tells one connection of the bundle, if there is one in use.
 func (p *Pool) offerTo(c *connection) {
 	p.mu.Lock()
-	b, id, use := p.bundle, p.bundleID, p.bundle != nil && len(p.bundle.live()) == len(p.bundle.lanes) && p.meter.lossy()
+	b, use := p.bundle, p.bundle != nil && len(p.bundle.live()) == len(p.bundle.lanes) && p.meter.lossy()
 	p.mu.Unlock()
 	if use {
-		c.useBundle(b, id, use)
+		c.useBundle(b, use)
 	}
 }
 
 // useBundle offers a bundle to the peer, or takes the offer back.
-func (c *connection) useBundle(b *bundle, id bundleID, use bool) {
+func (c *connection) useBundle(b *bundle, use bool) {
 	u := c.bundled.Load()
 	switch {
 	case !use && u != nil && u.active.Swap(false):
-		c.offerBundle(id, 0)
+		c.offerBundle(b.id, 0)
 	case use && (u == nil || u.bundle != b):
 		var err error
 		if u, err = c.bundleWith(b, 0); err != nil {
 			c.end(err)
 			return
 		}
-		c.offerBundle(id, u.number)
+		c.offerBundle(b.id, u.number)
 	case use && !u.active.Load():
-		c.offerBundle(id, u.number)
+		c.offerBundle(b.id, u.number)
 	}
 }
 
@@ -190,7 +190,7 @@ func (s *Server) bundle(k bundleKey, lanes int) (*bundle, error) {
 	if lanes < dataLeast || lanes > piecesMax-1 || others >= bundlesMax {
 		return nil, fmt.Errorf("bundle %d of %d lanes: %w", others+1, lanes, transport.ErrProtocol)
 	}
-	b := newBundle(lanes)
+	b := newBundle(k.id, lanes)
 	s.bundles[k] = b
 	return b, nil
 }

@@ -55,6 +55,7 @@ type Pool struct {
 	options Options
 	buffers *buffers
 	wanted  chan struct{} // has room for one: there may be too few
+	dials   transport.Dials
 
 	mu     sync.Mutex
 	free   []*connection        // the last one is the warmest
@@ -62,11 +63,9 @@ type Pool struct {
 	own    int                  // of their own, those that are dialled among them
 	shared *session             // nil while there is none
 	meter  meter
-	// bundle is nil while there is none.
-	bundle   *bundle
-	bundleID bundleID
-	demand   demand
-	closed   bool
+	bundle *bundle // nil while there is none
+	demand demand
+	closed bool
 }
 
 // NewPool makes a pool of connections to a gateway at HOST:PORT whose certificate the
@@ -191,6 +190,7 @@ func (p *Pool) Carry(ctx context.Context, r transport.Request, app transport.Con
 	if err != nil {
 		return fmt.Errorf("%w: %w", transport.ErrNotOpened, err)
 	}
+	r.Traffic.Opened()
 	if !s.join(app) { // the peer has refused it by now
 		transport.Reset(app)
 		return s.wait()
@@ -211,7 +211,7 @@ func (p *Pool) open(ctx context.Context, r transport.Request) (*stream, error) {
 	if err != nil {
 		return nil, err
 	}
-	s, err := c.begin()
+	s, err := c.begin(r.Traffic)
 	if err != nil {
 		p.released()
 		return nil, err
@@ -295,22 +295,33 @@ func (p *Pool) dial(ctx context.Context) (*connection, error) {
 	return p.run(conn, conn, true)
 }
 
-// dialTLS connects and shakes hands.
+// dialTLS connects and shakes hands, and notes how that went.
 func (p *Pool) dialTLS(ctx context.Context, protocol string) (*tls.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
 	defer cancel()
-	raw, err := (&net.Dialer{Timeout: connectTimeout}).DialContext(ctx, "tcp", p.address)
+	conn, err := p.shake(ctx, protocol)
+	if !errors.Is(err, context.Canceled) { // which says nothing about the peer
+		p.dials.Dialled(err, time.Now())
+	}
 	if err != nil {
 		return nil, fmt.Errorf("dial %s: %w", p.address, err)
 	}
+	return conn, nil
+}
+
+func (p *Pool) shake(ctx context.Context, protocol string) (*tls.Conn, error) {
+	raw, err := (&net.Dialer{Timeout: connectTimeout}).DialContext(ctx, "tcp", p.address)
+	if err != nil {
+		return nil, err
+	}
 	if err := legOf(raw).tune(p.options.Congestion); err != nil {
-		return nil, errors.Join(fmt.Errorf("dial %s: %w", p.address, err), raw.Close())
+		return nil, errors.Join(err, raw.Close())
 	}
 	config := p.config.Clone()
 	config.NextProtos = []string{protocol}
 	conn := tls.Client(raw, config)
 	if err := conn.HandshakeContext(ctx); err != nil {
-		return nil, errors.Join(fmt.Errorf("dial %s: %w", p.address, err), raw.Close())
+		return nil, errors.Join(err, raw.Close())
 	}
 	return conn, nil
 }
@@ -329,7 +340,7 @@ func (p *Pool) run(conn net.Conn, over *tls.Conn, own bool) (*connection, error)
 	p.all[c] = true
 	p.mu.Unlock()
 	go func() {
-		_ = c.serve() // its streams are told
+		p.dials.Ended(c.serve(), time.Now())
 		p.drop(c)
 	}()
 	if closed {
@@ -428,6 +439,20 @@ func (p *Pool) Recheck() (refused []error) {
 		}
 	}
 	return refused
+}
+
+// Health implements transport.Carrier.
+func (p *Pool) Health() transport.Health {
+	p.mu.Lock()
+	idle := len(p.free)
+	var conns []net.Conn
+	for c := range p.all {
+		conns = append(conns, c.conn)
+	}
+	p.mu.Unlock()
+	h := p.dials.Health(conns, time.Now())
+	h.Idle = idle
+	return h
 }
 
 // Ready says whether a stream would need no dial.

@@ -7,6 +7,7 @@ import (
 	"net"
 	"slices"
 	"sync"
+	"time"
 
 	"skerry.dev/skerry/fabric/identity"
 	"skerry.dev/skerry/fabric/transport"
@@ -44,6 +45,8 @@ func (s *Server) Serve(conn net.Conn, peer identity.Name) error {
 func (s *Server) serve(conn net.Conn, peer identity.Name) error {
 	c := newConnection(conn, s.buffers)
 	c.open = func(_ *connection, one *stream, r transport.Request) {
+		one.traffic = transport.NewTraffic(time.Now())
+		r.Traffic = one.traffic
 		go answer(one, peer, r, s.backend)
 	}
 	c.bundleOf = s.bundleOf(peer)
@@ -100,10 +103,12 @@ func answer(s *stream, peer identity.Name, r transport.Request, backend transpor
 	}
 	if !s.join(app) {
 		transport.Reset(app)
+		r.Traffic.End(s.wait())
 		return
 	}
 	if r.Confirm {
 		s.confirm()
 	}
 	s.pump()
+	r.Traffic.End(s.wait())
 }

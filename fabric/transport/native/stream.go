@@ -19,6 +19,8 @@ import (
 type stream struct {
 	id uint32
 	c  *connection
+	// traffic is set before any frame of the stream is read or written.
+	traffic *transport.Traffic
 
 	mu     sync.Mutex
 	app    transport.Conn // nil until it is joined
@@ -83,11 +85,13 @@ func (s *stream) pump() {
 		buf, n, err := s.c.buffers.readWhenReady(s.app)
 		if n > 0 {
 			err = s.send(buf.b[:headerBytes+n], b.add(n, time.Now()))
+			s.traffic.ToPeer(n)
 		}
 		s.c.buffers.put(buf)
 		switch {
 		case n > 0 && err != nil:
 			s.c.end(err)
+			s.fail(err) // of one whose peer has ended the connection knows no more
 			return
 		case errors.Is(err, io.EOF):
 			s.finish()
@@ -133,6 +137,7 @@ func (s *stream) finish() {
 	var b [headerBytes]byte
 	if err := s.c.out(kindFIN, s.id, b[:]); err != nil {
 		s.c.end(err)
+		s.fail(err)
 		return
 	}
 	s.close(func() { s.mine = false })
@@ -183,6 +188,7 @@ func (s *stream) deliver(length int) error {
 			}
 			return s.c.skip(length)
 		}
+		s.traffic.ToSocket(n)
 	}
 	return nil
 }
@@ -193,7 +199,9 @@ func (s *stream) deliverBlock(bytes net.Buffers) {
 	if s.app == nil {
 		return
 	}
-	if _, err := bytes.WriteTo(s.app); err != nil && s.fail(&transport.Refusal{Code: transport.Broken}) {
+	n, err := bytes.WriteTo(s.app)
+	s.traffic.ToSocket(int(n))
+	if err != nil && s.fail(&transport.Refusal{Code: transport.Broken}) {
 		go s.c.reset(s.id, transport.Broken) // who reads never waits to write
 	}
 }

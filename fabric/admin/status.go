@@ -1,0 +1,134 @@
+package admin
+
+import (
+	"time"
+
+	"skerry.dev/skerry/fabric/transport"
+)
+
+// Status is what a gateway knows of itself and of its peers. The names of its fields in
+// JSON stay as they are.
+type Status struct {
+	Fabric  string `json:"fabric"`
+	Gateway string `json:"gateway"` // CLUSTER/GATEWAY
+	Phase   Phase  `json:"phase"`
+	// Listen is where peers call; none can where it is empty.
+	Listen       string        `json:"listen,omitempty"`
+	Certificates []Certificate `json:"certificates"`
+	// SnapshotAgeNs is how long the files are in force that are now.
+	SnapshotAgeNs int64    `json:"snapshotAgeNs"`
+	Peers         []Peer   `json:"peers"`
+	Callers       []Caller `json:"callers"`
+	Exports       []Export `json:"exports"`
+	Imports       []Import `json:"imports"`
+	// Flows is nil where no log of flows is kept.
+	Flows *Flows `json:"flows,omitempty"`
+}
+
+// Phase is how far a gateway is.
+type Phase string
+
+// The phases.
+const (
+	Starting Phase = "starting"
+	Serving  Phase = "serving"
+	Draining Phase = "draining"
+)
+
+// Certificate is one that the gateway stands on.
+type Certificate struct {
+	// Of is "leaf" for its own, "authority" for the first to expire of those above.
+	Of    string    `json:"of"`
+	Begin time.Time `json:"begin"`
+	End   time.Time `json:"end"`
+	// Overdue says that less than a third of its life is left, and it was not renewed.
+	Overdue bool `json:"overdue"`
+}
+
+// Peer is another cluster, as it is called.
+type Peer struct {
+	Name     string    `json:"name"`
+	Gateways []Gateway `json:"gateways"`
+}
+
+// Reachable says whether one of its gateways is, or may be: a peer without gateways is
+// one that only calls.
+func (p Peer) Reachable() bool {
+	for _, g := range p.Gateways {
+		if g.State != transport.Down {
+			return true
+		}
+	}
+	return len(p.Gateways) == 0
+}
+
+// Gateway is one of a peer that can be called.
+type Gateway struct {
+	Address   string `json:"address"`
+	Transport string `json:"transport"`
+	Link
+}
+
+// Caller is a gateway of a peer that has called.
+type Caller struct {
+	Gateway   string `json:"gateway"` // CLUSTER/GATEWAY
+	Transport string `json:"transport"`
+	Link
+}
+
+// Link is how the way to a gateway does.
+type Link struct {
+	State transport.State `json:"state"`
+	// SinceNs is how long ago the state began, 0 where there was no other.
+	SinceNs     int64  `json:"sinceNs,omitempty"`
+	Why         string `json:"why,omitempty"`
+	DialsFailed uint64 `json:"dialsFailed"`
+	Connections int    `json:"connections"`
+	// Idle are connections that are open ahead of need.
+	Idle     int   `json:"idle"`
+	RTTNs    int64 `json:"rttNs,omitempty"`
+	MinRTTNs int64 `json:"minRttNs,omitempty"`
+	// Segments of TCP that the connections which are open have sent with data in them,
+	// and Retransmitted of those.
+	Segments      uint64 `json:"segments"`
+	Retransmitted uint64 `json:"retransmitted"`
+	Streams       int    `json:"streams"`
+	// SentBytesPerSecond and ReceivedBytesPerSecond are of streams, over the last ten.
+	SentBytesPerSecond     float64 `json:"sentBytesPerSecond"`
+	ReceivedBytesPerSecond float64 `json:"receivedBytesPerSecond"`
+}
+
+// Loss is the share of segments that were sent again, as far as any were sent.
+func (l Link) Loss() float64 {
+	if l.Segments == 0 {
+		return 0
+	}
+	return float64(l.Retransmitted) / float64(l.Segments)
+}
+
+// Export is a service here.
+type Export struct {
+	Service  transport.Target `json:"service"`
+	Backends []string         `json:"backends"`
+}
+
+// Import is a service of peers.
+type Import struct {
+	Service transport.Target `json:"service"`
+	From    []string         `json:"from"`
+	Listen  []Address        `json:"listen"`
+}
+
+// Address is where an import is called.
+type Address struct {
+	Address string `json:"address"`
+	// Listening is false where the address could not be had.
+	Listening bool `json:"listening"`
+}
+
+// Flows counts records of the log of flows.
+type Flows struct {
+	File    string `json:"file"`
+	Written uint64 `json:"written"`
+	Dropped uint64 `json:"dropped"`
+}

@@ -1,0 +1,119 @@
+package gateway
+
+import (
+	"cmp"
+	"net"
+	"slices"
+	"strings"
+	"time"
+
+	"skerry.dev/skerry/fabric/admin"
+	"skerry.dev/skerry/fabric/flow"
+	"skerry.dev/skerry/fabric/identity"
+	"skerry.dev/skerry/fabric/ledger"
+	"skerry.dev/skerry/fabric/snapshot"
+	"skerry.dev/skerry/fabric/transport"
+	"skerry.dev/skerry/fabric/transport/httpconnect"
+)
+
+// status is what the gateway knows now.
+func (g *Gateway) status() *admin.Status {
+	now := time.Now()
+	own, at := g.identity.Current(), g.state.Load()
+	s := &admin.Status{
+		Fabric: own.Name.Fabric, Gateway: own.Name.String(), Phase: g.phase(), Listen: g.config.Listen,
+		SnapshotAgeNs: int64(now.Sub(at.since)),
+		Peers:         []admin.Peer{}, Callers: g.callersNow(now), Exports: []admin.Export{}, Imports: []admin.Import{},
+	}
+	for _, l := range own.Lifetimes() {
+		s.Certificates = append(s.Certificates, admin.Certificate{Of: l.Of, Begin: l.Begin, End: l.End, Overdue: l.Due(now)})
+	}
+	for _, p := range at.Peers {
+		one := admin.Peer{Name: p.Name, Gateways: []admin.Gateway{}}
+		for k, address := range p.Gateways {
+			if slices.Contains(p.Gateways[:k], address) {
+				continue
+			}
+			one.Gateways = append(one.Gateways, g.gatewayNow(way{p.Name, address, p.Transport}, now))
+		}
+		s.Peers = append(s.Peers, one)
+	}
+	for _, e := range at.Exports {
+		s.Exports = append(s.Exports, admin.Export{Service: e.Target, Backends: e.Backends})
+	}
+	for _, i := range at.Imports {
+		one := admin.Import{Service: i.Target, From: i.From}
+		for _, address := range i.Listen {
+			one.Listen = append(one.Listen, admin.Address{Address: address.String(), Listening: g.listens(address.String())})
+		}
+		s.Imports = append(s.Imports, one)
+	}
+	if g.journal != nil {
+		s.Flows = &admin.Flows{File: g.config.Flows, Written: g.journal.Written(), Dropped: g.journal.Dropped()}
+	}
+	return s
+}
+
+// gatewayNow is a gateway of a peer, as it is called.
+func (g *Gateway) gatewayNow(w way, now time.Time) admin.Gateway {
+	one := admin.Gateway{Address: w.address, Transport: w.transport}
+	g.mu.Lock()
+	l, open := g.links[w]
+	g.mu.Unlock()
+	h := transport.Health{State: transport.Untried}
+	if open {
+		h = l.carrier.Health()
+	}
+	one.Link = linkNow(h, g.ledger.Now(ledger.Way{Side: ledger.Side{Direction: flow.Import, Peer: w.peer}, Gateway: w.address}, now), now)
+	return one
+}
+
+// linkNow puts together what the kernel and the ledger know.
+func linkNow(h transport.Health, n ledger.Now, now time.Time) admin.Link {
+	l := admin.Link{
+		State: h.State, Why: h.Why, DialsFailed: h.DialsFailed, Connections: h.Connections, Idle: h.Idle,
+		RTTNs: int64(h.RTT), MinRTTNs: int64(h.MinRTT), Segments: h.Segments, Retransmitted: h.Retransmitted,
+		Streams: n.Streams, SentBytesPerSecond: n.SentRate, ReceivedBytesPerSecond: n.ReceivedRate,
+	}
+	if !h.Since.IsZero() {
+		l.SinceNs = int64(now.Sub(h.Since))
+	}
+	return l
+}
+
+// callersNow are the gateways of peers that have called.
+func (g *Gateway) callersNow(now time.Time) []admin.Caller {
+	type who struct {
+		name      identity.Name
+		transport string
+	}
+	conns := map[who][]net.Conn{}
+	g.mu.Lock()
+	for c := range g.callers {
+		speaks := snapshot.Native
+		if c.conn.ConnectionState().NegotiatedProtocol == httpconnect.Protocol {
+			speaks = snapshot.HTTPConnect
+		}
+		w := who{c.name, speaks}
+		conns[w] = append(conns[w], c.conn)
+	}
+	g.mu.Unlock()
+	all := []admin.Caller{}
+	for w, open := range conns {
+		h := transport.Health{State: transport.Up}
+		h.Measure(open, now)
+		n := g.ledger.Now(ledger.Way{Side: ledger.Side{Direction: flow.Export, Peer: w.name.Cluster}, Gateway: w.name.Gateway}, now)
+		all = append(all, admin.Caller{Gateway: w.name.String(), Transport: w.transport, Link: linkNow(h, n, now)})
+	}
+	slices.SortFunc(all, func(a, b admin.Caller) int {
+		return cmp.Or(strings.Compare(a.Gateway, b.Gateway), strings.Compare(a.Transport, b.Transport))
+	})
+	return all
+}
+
+// listens says whether clients can call at an address.
+func (g *Gateway) listens(address string) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.fronts[address] != nil
+}
