@@ -253,6 +253,13 @@ func (c *connection) usable() bool {
 	return c.err == nil && !c.retired
 }
 
+// unused says whether no stream has begun on it.
+func (c *connection) unused() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.last == 0
+}
+
 // count is how many streams are not over.
 func (c *connection) count() int {
 	c.mu.Lock()

@@ -429,6 +429,34 @@ func TestSlowReader(t *testing.T) {
 	c.Close()
 }
 
+// A peer that ends connections as soon as they are there is not called again and again.
+func TestRefusedAtOnce(t *testing.T) {
+	stores := identitytest.Stores(t, "c1", "c2")
+	l, err := tls.Listen("tcp", "127.0.0.1:0", stores["c1"].Server(native.Protocol, native.ProtocolShared))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	var calls atomic.Int32
+	go func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			calls.Add(1)
+			_ = conn.(*tls.Conn).Handshake()
+			conn.Close()
+		}
+	}()
+	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+	defer cancel()
+	native.NewPool(l.Addr().String(), stores["c2"].Client("c1", native.Protocol), native.Options{Ahead: 1, Most: 8}).Keep(ctx)
+	if n := calls.Load(); n < 2 || n > 6 {
+		t.Errorf("%d calls in half a second", n)
+	}
+}
+
 // ask sends random bytes and hears them again; midway it does something.
 func ask(t *testing.T, p pair, size int, midway func()) {
 	t.Helper()

@@ -174,13 +174,14 @@ func (p *Pool) join(ctx context.Context) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.shared = s
-	go func() {
+	go func(since time.Time) {
 		<-s.CloseChan()
 		p.mu.Lock()
 		p.shared = nil
 		p.mu.Unlock()
+		rest(since)
 		p.want()
-	}()
+	}(time.Now())
 	return nil
 }
 
@@ -339,16 +340,23 @@ func (p *Pool) run(conn net.Conn, over *tls.Conn, own bool) (*connection, error)
 	closed := p.closed
 	p.all[c] = true
 	p.mu.Unlock()
-	go func() {
+	go func(since time.Time) {
 		p.dials.Ended(c.serve(), time.Now())
+		if c.unused() {
+			rest(since)
+		}
 		p.drop(c)
-	}()
+	}(time.Now())
 	if closed {
 		c.end(ErrClosed)
 		return nil, ErrClosed
 	}
 	return c, nil
 }
+
+// rest waits after a connection that ended as soon as it began: by TLS 1.3 a peer says
+// after the handshake that it refuses us, and would be asked again and again.
+func rest(since time.Time) { time.Sleep(retryMost - time.Since(since)) }
 
 // released notes that a stream needs no connection any more.
 func (p *Pool) released() {
