@@ -26,6 +26,13 @@ func (p *Pool) Bundled() (connections int, blocks uint32) {
 	return connections, blocks
 }
 
+// BundleID names the bundle that there is.
+func (p *Pool) BundleID() [16]byte {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.bundle.id
+}
+
 // EndLanes ends so many lanes of the bundle.
 func (p *Pool) EndLanes(n int) {
 	p.mu.Lock()

@@ -392,8 +392,9 @@ func TestBundleEnds(t *testing.T) {
 	p.pool.Lose(true)
 	bundled := func() bool { n, _ := p.pool.Bundled(); return n > 0 }
 	await(t, "a connection that sends blocks", bundled)
+	before := p.pool.BundleID()
 	p.pool.EndLanes(10)
-	await(t, "another bundle", bundled)
+	await(t, "another bundle", func() bool { return p.pool.BundleID() != before && bundled() })
 	ask(t, p, 3<<20, func() {})
 }
 

@@ -206,27 +206,29 @@ func (p *Pool) Carry(ctx context.Context, r transport.Request, app transport.Con
 	return s.wait()
 }
 
-// open begins a stream on a connection of its own.
-func (p *Pool) open(ctx context.Context, r transport.Request) (*stream, error) {
-	c, err := p.take(ctx)
-	if err != nil {
-		return nil, err
-	}
-	s, err := c.begin(r.Traffic)
-	if err != nil {
-		p.released()
-		return nil, err
-	}
+// open begins a stream on a connection of its own. One that ends in that moment is no
+// reason to give up: the peer has heard nothing of the stream.
+func (p *Pool) open(ctx context.Context, r transport.Request) (s *stream, err error) {
+	const tries = 3
 	buf, err := appendOpen(make([]byte, headerBytes), r)
 	if err != nil {
-		s.breakOff(err)
 		return nil, err
 	}
-	if err := c.out(kindOpen, s.id, buf); err != nil {
+	for range tries {
+		c, failed := p.take(ctx)
+		if failed != nil {
+			return nil, failed
+		}
+		if s, err = c.begin(r.Traffic); err != nil {
+			p.released()
+			continue
+		}
+		if err = c.out(kindOpen, s.id, buf); err == nil {
+			return s, nil
+		}
 		c.end(err)
-		return nil, err
 	}
-	return s, nil
+	return nil, err
 }
 
 // take gives a connection that is free, or a place on the one that is shared.

@@ -106,7 +106,10 @@ func writeFigures(ctx context.Context, dir string, input report.Input) error {
 				return err
 			}
 			stem := filepath.Join(beside, f.Name)
-			return errors.Join(create(stem+".svg", f.WriteSVG), create(stem+".pdf", f.WritePDF))
+			if err := create(stem+".svg", f.WriteSVG); err != nil {
+				return err // of a full disk the other would say the same
+			}
+			return create(stem+".pdf", f.WritePDF)
 		})
 	}
 	if err := group.Wait(); err != nil {
