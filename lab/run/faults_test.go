@@ -259,26 +259,35 @@ func onKubernetesFaulty(t *testing.T, o *Options) {
 	o.LabName += "-kubefaults"
 }
 
-// A node boots and pods are evicted while the load runs; each time the service is back
-// before the next fault, and the next repetition has it from its beginning.
-func TestFaultsOnKubernetes(t *testing.T) {
+// robbed watches from now on whether the hypervisor takes the cores. What it returns says
+// so, and is empty where the machine is its own.
+func robbed(t *testing.T) func() string {
+	t.Helper()
 	before, err := host.Steal()
 	if err != nil {
 		t.Fatal(err)
 	}
 	began := time.Now()
+	return func() string {
+		after, err := host.Steal()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return proof.Host{StealNs: int64(after - before)}.Robbed(time.Since(began), runtime.NumCPU())
+	}
+}
+
+// A node boots and pods are evicted while the load runs; each time the service is back
+// before the next fault, and the next repetition has it from its beginning.
+func TestFaultsOnKubernetes(t *testing.T) {
+	lost := robbed(t)
 	o, _ := realRun(t, func(o *Options) { onKubernetesFaulty(t, o) })
 	input, err := Collect(o.Dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	after, err := host.Steal()
-	if err != nil {
-		t.Fatal(err)
-	}
-	lost := proof.Host{StealNs: int64(after - before)}.Robbed(time.Since(began), runtime.NumCPU())
-	if r := input.Results[0]; r.Rejected != "" && lost != "" {
-		t.Skipf("cores of its own are missing here: %s: no repetition of a minute counts", lost)
+	if why := lost(); input.Results[0].Rejected != "" && why != "" {
+		t.Skipf("cores of its own are missing here: %s: no repetition of a minute counts", why)
 	}
 	if r := input.Results[0]; r.Rejected != "" || r.Summary.N == 0 || r.Summary.Errors == 0 {
 		t.Errorf("%s: %d answers, %d errors, rejected %q", r.Cell, r.Summary.N, r.Summary.Errors, r.Rejected)

@@ -89,16 +89,13 @@ func (i *interrupter) Turn(index, _ int, _ Turn, _ time.Duration) {
 // timeline begins with its requests. A run that is interrupted leaves what is
 // complete, and no lab.
 func TestOnKubernetes(t *testing.T) {
-	const complete = 2
-	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
-	defer cancel()
-	o, _ := options(t, func(o *Options) {
-		onKubernetes(t, o)
-		o.Progress = &interrupter{cancel: cancel, turn: complete + 1, after: 3 * time.Second}
-	})
-	err := Run(ctx, o)
-	if interrupted, ok := errors.AsType[*InterruptedError](err); !ok || interrupted.Done != complete {
-		t.Fatalf("the run ended with %v", err)
+	const complete, tries = 2, 3
+	o, done := interrupted(t, complete)
+	for try := 1; done < complete && try < tries; try++ { // a repetition was rejected
+		o, done = interrupted(t, complete)
+	}
+	if done != complete {
+		t.Fatalf("%d repetitions are complete, want %d", done, complete)
 	}
 	if names, err := host.Names(); err != nil || slices.Contains(names, o.LabName) {
 		t.Errorf("the labs are %v, %v", names, err)
@@ -120,6 +117,24 @@ func TestOnKubernetes(t *testing.T) {
 		}
 		checkTimeline(t, turn, requests)
 	}
+}
+
+// interrupted runs the example in pods until a repetition after some has begun, and says
+// how many are complete: those that were rejected come again last.
+func interrupted(t *testing.T, complete int) (o Options, done int) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+	defer cancel()
+	o, _ = options(t, func(o *Options) {
+		onKubernetes(t, o)
+		o.Progress = &interrupter{cancel: cancel, turn: complete + 1, after: 3 * time.Second}
+	})
+	err := Run(ctx, o)
+	by, ok := errors.AsType[*InterruptedError](err)
+	if !ok {
+		t.Fatalf("the run ended with %v", err)
+	}
+	return o, by.Done
 }
 
 // checkPods holds that every pod of a repetition is told, with what it has used, and
