@@ -183,3 +183,86 @@ func TestIdentityChanges(t *testing.T) {
 		t.Error("one who is revoked still calls")
 	}
 }
+
+// What begins while a gateway of a peer drains goes to another one, also where streams
+// share a connection.
+func TestDrainLeadsAway(t *testing.T) {
+	folders := identitytest.New(t, "c1", "c2")
+	one, two, front := port(t), port(t), port(t)
+	said, end := start(t, gateway.Config{Identity: folders["c1"], Listen: one, Connections: gateway.Connections{Ahead: 1, Most: 1}, Drain: 20 * time.Second}, exports(echo(t)), nil)
+	run(t, gateway.Config{Identity: folders["c2"], Connections: gateway.Connections{Ahead: 1, Most: 1}}, imports(front, one, two), nil)
+	before := []net.Conn{open(t, front), open(t, front)} // the second shares
+	run(t, gateway.Config{Identity: folders["c1"], Listen: two, Connections: gateway.Connections{Ahead: 1, Most: 1}}, exports(answering(t, "other")), nil)
+	ended := make(chan struct{})
+	go func() {
+		end()
+		close(ended)
+	}()
+	if !eventually(func() bool { return hasLine(said.String(), "draining") }) {
+		t.Fatal("it does not drain")
+	}
+	if !eventually(func() bool { return call(t, front) == "other" }) {
+		t.Error("what begins still goes to a gateway that drains")
+	}
+	for range 20 {
+		if got := call(t, front); got != "other" {
+			t.Errorf("got %q while one gateway drains", got)
+		}
+	}
+	for _, conn := range before {
+		if !hello(conn) {
+			t.Error("a connection is dropped by a gateway that drains")
+		}
+		conn.Close()
+	}
+	<-ended
+}
+
+// A peer that is revoked is called no more, by no connection that is open to it.
+func TestCallsNobodyRevoked(t *testing.T) {
+	f := identitytest.NewFabric(t)
+	exporter, importer := f.Gateway("c1"), f.Gateway("c2")
+	peers, front := port(t), port(t)
+	run(t, gateway.Config{Identity: exporter, Listen: peers, Connections: gateway.Connections{Ahead: 1, Most: 1}}, exports(echo(t)), nil)
+	said := run(t, gateway.Config{Identity: importer, Connections: gateway.Connections{Ahead: 1, Most: 1}}, imports(front, peers), nil)
+	open(t, front)
+	open(t, front) // shares
+	f.Revoke("c1")
+	text, err := os.ReadFile(filepath.Join(f.Folder, "ca.crl"))
+	if err == nil {
+		err = os.WriteFile(filepath.Join(importer, "ca.crl"), text, 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !eventually(func() bool { return hasLine(said.String(), "peer refused", identity.ErrRevoked.Error()) }) {
+		t.Fatalf("no line of it in\n%s", said)
+	}
+	if !eventually(func() bool { return call(t, front) != "hello" }) {
+		t.Error("a peer that is revoked is still called")
+	}
+}
+
+// answering is a service that says one thing to whoever says something.
+func answering(t *testing.T, what string) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	go func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				_, _ = conn.Read(make([]byte, 16))
+				_, _ = conn.Write([]byte(what))
+				conn.Close()
+			}()
+		}
+	}()
+	return l.Addr().String()
+}

@@ -145,15 +145,15 @@ func (b *bundle) send(k block, data []byte) error {
 	if len(lanes) < s.shape.data {
 		spare = -1
 	}
-	for s.index = range pieces {
-		if spare < 0 {
-			b.fail(errBundle)
-			return errBundle
-		}
+	for s.index = 0; s.index < len(pieces) && spare >= 0; s.index++ {
 		piece := append(s.append(make([]byte, 0, shardBytes+len(pieces[s.index]))), pieces[s.index]...)
 		if !lanes[(int(k.number)+s.index)%len(lanes)].offer(piece, spare == 0) {
 			spare--
 		}
+	}
+	if spare < 0 {
+		b.fail(errBundle)
+		return errBundle
 	}
 	return nil
 }

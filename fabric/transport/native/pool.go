@@ -172,17 +172,25 @@ func (p *Pool) join(ctx context.Context) error {
 		return err
 	}
 	p.mu.Lock()
-	defer p.mu.Unlock()
 	p.shared = s
+	p.mu.Unlock()
+	p.finish() // of a pool that was closed meanwhile
 	go func(since time.Time) {
 		<-s.CloseChan()
-		p.mu.Lock()
-		p.shared = nil
-		p.mu.Unlock()
+		p.forsake(s)
 		rest(since)
 		p.want()
 	}(time.Now())
 	return nil
+}
+
+// forsake begins no more streams on a connection that streams share.
+func (p *Pool) forsake(s *session) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.shared == s {
+		p.shared = nil
+	}
 }
 
 // Carry implements transport.Carrier.
@@ -264,7 +272,8 @@ func (p *Pool) place(ctx context.Context, s *session) (*connection, error) {
 		return p.dial(ctx)
 	}
 	one, err := s.OpenStream()
-	if err != nil {
+	if err != nil { // it has ended, or the peer leaves
+		p.forsake(s)
 		return nil, fmt.Errorf("share the connection to %s: %w", p.address, err)
 	}
 	return p.run(one, s.conn, false)
@@ -337,7 +346,7 @@ func (p *Pool) run(conn net.Conn, over *tls.Conn, own bool) (*connection, error)
 		p.released()
 		p.put(c)
 	}
-	c.verify = func() error { return p.config.VerifyConnection(over.ConnectionState()) }
+	c.verify = func() error { return p.trust(over) }
 	p.mu.Lock()
 	closed := p.closed
 	p.all[c] = true
@@ -441,14 +450,31 @@ func (p *Pool) Streams() (n int) {
 func (p *Pool) Recheck() (refused []error) {
 	p.mu.Lock()
 	all := slices.Collect(maps.Keys(p.all))
+	s, b := p.shared, p.bundle
 	p.mu.Unlock()
+	check := func(trusted error, end func(error)) {
+		if trusted != nil {
+			end(trusted)
+			refused = append(refused, trusted)
+		}
+	}
 	for _, c := range all {
-		if err := c.verify(); err != nil {
-			c.end(err)
-			refused = append(refused, err)
+		check(c.verify(), c.end)
+	}
+	if s != nil {
+		check(p.trust(s.conn), func(error) { _ = s.Close() }) // it is over either way
+	}
+	if b != nil {
+		for _, l := range b.live() {
+			check(p.trust(l.conn), b.fail)
 		}
 	}
 	return refused
+}
+
+// trust says whether the peer of a connection of TLS is still to be trusted.
+func (p *Pool) trust(conn net.Conn) error {
+	return p.config.VerifyConnection(conn.(*tls.Conn).ConnectionState())
 }
 
 // Health implements transport.Carrier.

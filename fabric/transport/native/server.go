@@ -9,6 +9,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/hashicorp/yamux"
+
 	"skerry.dev/skerry/fabric/identity"
 	"skerry.dev/skerry/fabric/transport"
 )
@@ -22,6 +24,7 @@ type Server struct {
 
 	mu      sync.Mutex
 	all     map[*connection]bool
+	shared  map[*yamux.Session]bool
 	bundles map[bundleKey]*bundle
 	leaving bool
 }
@@ -29,7 +32,7 @@ type Server struct {
 // NewServer makes one that asks for backends so, whose connections use a congestion
 // control (empty for the machine's) and are taught their paths to a peer, if they are.
 func NewServer(backend transport.Backend, congestion string, training func(cluster string) *Training) *Server {
-	return &Server{backend: backend, congestion: congestion, training: training, buffers: newBuffers(), all: map[*connection]bool{}, bundles: map[bundleKey]*bundle{}}
+	return &Server{backend: backend, congestion: congestion, training: training, buffers: newBuffers(), all: map[*connection]bool{}, shared: map[*yamux.Session]bool{}, bundles: map[bundleKey]*bundle{}}
 }
 
 // Serve answers a peer on a connection whose handshake is done, until it ends, and says
@@ -71,10 +74,13 @@ func (s *Server) serve(conn net.Conn, peer identity.Name) error {
 func (s *Server) Leave() {
 	s.mu.Lock()
 	s.leaving = true
-	all := slices.Collect(maps.Keys(s.all))
+	all, shared := slices.Collect(maps.Keys(s.all)), slices.Collect(maps.Keys(s.shared))
 	s.mu.Unlock()
 	for _, c := range all {
 		go c.leave() // one whose peer does not read holds up no other
+	}
+	for _, mux := range shared {
+		go func() { _ = mux.GoAway() }() // of one that is over nobody need hear
 	}
 }
 

@@ -64,6 +64,18 @@ func (s *Server) ServeShared(conn net.Conn, peer identity.Name) error {
 		return err
 	}
 	defer func() { _ = mux.Close() }() // it has ended, or is to
+	s.mu.Lock()
+	s.shared[mux] = true
+	leaving := s.leaving
+	s.mu.Unlock()
+	defer func() {
+		s.mu.Lock()
+		delete(s.shared, mux)
+		s.mu.Unlock()
+	}()
+	if leaving {
+		go func() { _ = mux.GoAway() }() // of one that is over nobody need hear
+	}
 	for {
 		one, err := mux.AcceptStream()
 		if err != nil {
