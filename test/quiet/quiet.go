@@ -12,8 +12,8 @@ import (
 )
 
 const (
-	// taken is the share of the cores' time that a hypervisor may take in a probe.
-	taken = 0.02
+	// Taken is the share of the cores' time that a hypervisor may take in a probe.
+	Taken = 0.02
 	probe = 3 * time.Second
 	// rest is how long the wait is between probes, waitMax how long it is in all.
 	rest    = 15 * time.Second
@@ -62,7 +62,7 @@ func Is() (bool, error) {
 	}
 	spin(probe)
 	after, err := Now()
-	return after.Since(before) < taken, err
+	return after.Since(before) < Taken, err
 }
 
 // spin keeps every core busy for that long.

@@ -223,11 +223,19 @@ func (s *socket) ask(message []byte) error {
 	return nil
 }
 
+// longWait is from when on Go's scheduler is told of a wait: told of none, it takes the
+// thread for one that computes, and interrupts it each 10 ms.
+const longWait = 5 * time.Millisecond
+
 // wait sleeps until a message can be read or the time is over.
 func (s *socket) wait(d time.Duration) {
 	pollfd := unix.PollFd{Fd: int32(s.fd), Events: unix.POLLIN}
 	timeout := unix.NsecToTimespec(int64(d))
-	_, _, _ = unix.RawSyscall6(unix.SYS_PPOLL, uintptr(unsafe.Pointer(&pollfd)), 1,
+	poll := unix.RawSyscall6
+	if d >= longWait {
+		poll = unix.Syscall6
+	}
+	_, _, _ = poll(unix.SYS_PPOLL, uintptr(unsafe.Pointer(&pollfd)), 1,
 		uintptr(unsafe.Pointer(&timeout)), 0, 0, 0) // an early return costs a turn of the loop
 }
 
