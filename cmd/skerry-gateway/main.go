@@ -53,10 +53,10 @@ func command() *cobra.Command {
 	f.StringVar(&config.Listen, "listen", "", "HOST:PORT where peers call; none can without")
 	f.StringVar(&config.DNS, "dns", "", "HOST:PORT where names of imports are asked for, by UDP and TCP; nowhere without")
 	f.DurationVar(&config.Drain, "drain", 30*time.Second, "how long open connections may go on when it is asked to end")
-	f.StringVar(&config.Admin, "admin", "", "ADDRESS:PORT of the loopback that answers /metrics, /healthz, /v1/status and /debug/pprof/")
+	f.StringVar(&config.Admin, "admin", "", "ADDRESS:PORT of the loopback that answers /metrics, /healthz, /readyz, /v1/status and /debug/pprof/")
 	f.StringVar(&config.Flows, "flows", "", "file to write a record of each flow to, as lines of JSON; FILE.1 has those before")
 	n := &config.Connections
-	f.IntVar(&n.Ahead, "connections", 1, "connections that are kept open to each gateway of a peer ahead of need, at least")
+	f.IntVar(&n.Ahead, "connections", 4, "connections that are kept open to each gateway of a peer ahead of need, at least")
 	f.IntVar(&n.Most, "connections-most", 256, "the most that are open; streams beyond it share one")
 	f.StringVar(&n.Congestion, "congestion", "", "TCP's congestion control between gateways (default bbr where the kernel has it)")
 	f.Int64Var(&n.Training, "training-bytes", 16<<20, "bytes that teach TCP the path of a connection; 0 for none")

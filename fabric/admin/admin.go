@@ -24,6 +24,7 @@ import (
 const (
 	metricsPath = "/metrics"
 	healthPath  = "/healthz"
+	readyPath   = "/readyz"
 	statusPath  = "/v1/status"
 	pprofPath   = "/debug/pprof/"
 )
@@ -55,12 +56,19 @@ func CheckAddress(address string) error {
 func Handler(metrics prometheus.Gatherer, phase func() Phase, status func() *Status) http.Handler {
 	m := http.NewServeMux()
 	m.Handle("GET "+metricsPath, promhttp.HandlerFor(metrics, promhttp.HandlerOpts{}))
-	m.HandleFunc("GET "+healthPath, func(w http.ResponseWriter, _ *http.Request) {
-		now := phase()
-		if now != Serving {
+	answer := func(w http.ResponseWriter, now Phase, good bool) {
+		if !good {
 			w.WriteHeader(http.StatusServiceUnavailable)
 		}
 		_, _ = fmt.Fprintln(w, now) // who has gone need not know
+	}
+	m.HandleFunc("GET "+healthPath, func(w http.ResponseWriter, _ *http.Request) {
+		now := phase()
+		answer(w, now, now == Serving || now == Ready)
+	})
+	m.HandleFunc("GET "+readyPath, func(w http.ResponseWriter, _ *http.Request) {
+		now := phase()
+		answer(w, now, now == Ready)
 	})
 	m.HandleFunc("GET "+statusPath, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")

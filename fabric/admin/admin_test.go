@@ -90,6 +90,7 @@ func TestHandler(t *testing.T) {
 			"skerry_gateway_flow_records_total 7", "skerry_gateway_flow_records_dropped_total 1", "skerry_gateway_snapshot_timestamp_seconds ",
 		}},
 		{at + "/healthz", http.StatusOK, []string{"serving"}},
+		{at + "/readyz", http.StatusServiceUnavailable, []string{"serving"}},
 		{leaves + "/healthz", http.StatusServiceUnavailable, []string{"draining"}},
 		{at + "/v1/status", http.StatusOK, []string{`"gateway":"c2/g1"`, `"rttNs":20000000`, `"overdue":true`}},
 		{at + "/debug/pprof/goroutine?debug=1", http.StatusOK, []string{"goroutine profile"}},

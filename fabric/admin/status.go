@@ -32,6 +32,7 @@ type Phase string
 const (
 	Starting Phase = "starting"
 	Serving  Phase = "serving"
+	Ready    Phase = "ready" // and the ways to peers are prepared, as far as they can be
 	Draining Phase = "draining"
 )
 

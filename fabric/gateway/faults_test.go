@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -241,6 +242,90 @@ func TestCallsNobodyRevoked(t *testing.T) {
 	if !eventually(func() bool { return call(t, front) != "hello" }) {
 		t.Error("a peer that is revoked is still called")
 	}
+}
+
+// A gateway of a peer that falls silent, without a word, is called no more: what begins
+// goes to another one, and what went to it before that was known is broken off.
+func TestSilentGateway(t *testing.T) {
+	folders := identitytest.New(t, "c1", "c2")
+	one, two, front := port(t), port(t), port(t)
+	run(t, gateway.Config{Identity: folders["c1"], Listen: one}, exports(echo(t)), nil)
+	passes, fallSilent := throttle(t, one)
+	run(t, gateway.Config{Identity: folders["c2"], Connections: gateway.Connections{Ahead: 2, Most: 4}}, imports(front, passes, two), nil)
+	open(t, front)
+	run(t, gateway.Config{Identity: folders["c1"], Listen: two}, exports(answering(t, "other")), nil)
+	if !eventually(func() bool { return call(t, front) == "other" }) {
+		t.Fatal("the other gateway is not called")
+	}
+	fallSilent()
+	lost := make([]net.Conn, 8)
+	for i := range lost {
+		conn, err := net.Dial("tcp", front)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		_, _ = conn.Write([]byte("hello"))
+		lost[i] = conn
+	}
+	for _, conn := range lost {
+		_ = conn.SetReadDeadline(time.Now().Add(20 * time.Second))
+		if _, err := conn.Read(make([]byte, 8)); errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Error("a connection hangs whose gateway is silent")
+		}
+	}
+	for range 20 {
+		if got := call(t, front); got != "other" {
+			t.Errorf("got %q while one gateway is silent", got)
+		}
+	}
+}
+
+// throttle passes connections on to an address until it is told to fall silent: then it
+// holds what comes, and takes no more.
+func throttle(t *testing.T, to string) (address string, fallSilent func()) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	silent, done := make(chan struct{}), make(chan struct{})
+	t.Cleanup(func() {
+		close(done)
+		l.Close()
+	})
+	pass := func(to, from net.Conn) {
+		buf := make([]byte, 32<<10)
+		for {
+			n, err := from.Read(buf)
+			select {
+			case <-silent:
+				<-done
+			default:
+			}
+			if err != nil {
+				to.Close()
+				return
+			}
+			_, _ = to.Write(buf[:n])
+		}
+	}
+	go func() {
+		for {
+			near, err := l.Accept()
+			if err != nil {
+				return
+			}
+			far, err := net.Dial("tcp", to)
+			if err != nil {
+				near.Close()
+				continue
+			}
+			go pass(far, near)
+			go pass(near, far)
+		}
+	}()
+	return l.Addr().String(), sync.OnceFunc(func() { close(silent) })
 }
 
 // answering is a service that says one thing to whoever says something.

@@ -177,6 +177,7 @@ func (g *Gateway) Run(ctx context.Context, first *snapshot.Snapshot, next <-chan
 	}
 	g.running.Go(func() { changes.Watch(hard, g.config.Identity, reloadEvery, g.reload) })
 	g.enter(admin.Serving)
+	g.running.Go(func() { g.awaitReady(hard) })
 	g.log.Info("serving", "gateway", g.identity.Current().Name.String(), "peers", len(first.Peers))
 	for {
 		select {

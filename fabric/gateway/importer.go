@@ -62,8 +62,8 @@ func (g *Gateway) listenFor(ctx context.Context, imports []snapshot.Import) erro
 	return errors.Join(failed...)
 }
 
-// carry takes a local client's connection to a peer: to the first of those that export
-// the service which the policies allow and that can be reached.
+// carry takes a local client's connection to a peer: by the best way to those that export
+// the service which the policies allow.
 func (g *Gateway) carry(ctx context.Context, i snapshot.Import, app transport.Conn) {
 	stop := context.AfterFunc(ctx, func() { transport.Reset(app) })
 	defer stop()
@@ -71,25 +71,28 @@ func (g *Gateway) carry(ctx context.Context, i snapshot.Import, app transport.Co
 	from := g.local(now, client)
 	why := "no peer can be called"
 	entry := g.ledger.Begin(flow.Record{Direction: flow.Import, Service: i.Target, From: from, Client: app.RemoteAddr().String()}, transport.NewTraffic(time.Now()))
+	allowed, peers := map[string]policy.Decision{}, []*snapshot.Peer(nil)
 	for _, name := range i.From {
 		d := now.policies.Decide(from, flow.To(name, i.Target))
 		entry.Decided(name, name, d)
 		if !d.Allowed {
 			why = d.String()
+		} else if p := now.Peer(name); p != nil {
+			allowed[name], peers = d, append(peers, p)
+		}
+	}
+	for _, l := range g.reachable(peers) {
+		entry.Chosen(l.peer, allowed[l.peer])
+		err := l.carrier.Carry(ctx, transport.Request{Target: i.Target, Source: from, Client: client, Confirm: i.Confirm, Traffic: entry.Via(l.address)}, app)
+		if errors.Is(err, transport.ErrNotOpened) {
+			why = err.Error()
 			continue
 		}
-		for _, l := range g.reachable(name) {
-			err := l.carrier.Carry(ctx, transport.Request{Target: i.Target, Source: from, Client: client, Confirm: i.Confirm, Traffic: entry.Via(l.address)}, app)
-			if errors.Is(err, transport.ErrNotOpened) {
-				why = err.Error()
-				continue
-			}
-			entry.End(err)
-			if err != nil && ctx.Err() == nil {
-				g.log.Info("connection broken", "service", i.String(), "peer", name, "why", err.Error())
-			}
-			return
+		entry.End(err)
+		if err != nil && ctx.Err() == nil {
+			g.log.Info("connection broken", "service", i.String(), "peer", l.peer, "why", err.Error())
 		}
+		return
 	}
 	transport.Reset(app)
 	entry.Refuse(entry.Reason(), why)

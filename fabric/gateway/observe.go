@@ -33,6 +33,25 @@ func (g *Gateway) observe() {
 
 func (g *Gateway) enter(p admin.Phase) { g.entered.Store(p) }
 
+// awaitReady enters the phase in which nothing more is prepared, and tells the log.
+func (g *Gateway) awaitReady(ctx context.Context) {
+	began, tick := time.Now(), time.NewTicker(readyEvery)
+	defer tick.Stop()
+	for !g.settled() {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+	if g.entered.CompareAndSwap(admin.Serving, admin.Ready) {
+		g.log.Info("ready", "after", time.Since(began).Round(time.Millisecond).String())
+	}
+}
+
+// readyEvery is how often a gateway looks whether it is ready.
+const readyEvery = 20 * time.Millisecond
+
 func (g *Gateway) phase() admin.Phase { return g.entered.Load().(admin.Phase) }
 
 // beginObserved has what the gateway does be seen, until the context ends.

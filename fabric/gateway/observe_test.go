@@ -169,6 +169,9 @@ func observed(t *testing.T, by string) {
 		`streams_refused_total{direction="import",peer="c1",reason="peer-policy"} `, `policy_decisions_total{direction="import",verdict="denied"} `) {
 		t.Errorf("what was refused is not in\n%s", importer.get(t, "/metrics"))
 	}
+	if !eventually(func() bool { return importer.status(t).Phase == admin.Ready }) {
+		t.Error("it is not ready")
+	}
 	checkStatus(t, importer.status(t), exporter.status(t), by)
 	checkSecrets(t, folders, importer, exporter)
 }
@@ -212,7 +215,7 @@ func checkRecords(t *testing.T, importer, exporter seen) {
 // checkStatus holds the status of both ends to what runs.
 func checkStatus(t *testing.T, importer, exporter *admin.Status, by string) {
 	t.Helper()
-	if importer.Gateway != "c2/g1" || importer.Phase != admin.Serving || len(importer.Imports) != 4 || !importer.Imports[0].Listen[0].Listening || importer.Flows.Dropped != 0 {
+	if importer.Gateway != "c2/g1" || importer.Phase != admin.Ready || len(importer.Imports) != 4 || !importer.Imports[0].Listen[0].Listening || importer.Flows.Dropped != 0 {
 		t.Errorf("got %+v", importer)
 	}
 	if len(importer.Certificates) != 2 || importer.Certificates[0].Overdue || !importer.Certificates[0].End.After(time.Now()) {
@@ -315,8 +318,8 @@ func TestAdmin(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	s := observe(t, gateway.Config{Identity: folder, Listen: port(t)}, &snapshot.Snapshot{})
-	if got := s.get(t, "/healthz"); got != "serving\n" {
-		t.Errorf("got %q", got)
+	if !eventually(func() bool { return s.get(t, "/readyz") == "ready\n" && s.get(t, "/healthz") == "ready\n" }) {
+		t.Errorf("got %q", s.get(t, "/readyz"))
 	}
 	if err := os.WriteFile(filepath.Join(folder, "ca.crt"), []byte("nothing"), 0o600); err != nil {
 		t.Fatal(err)

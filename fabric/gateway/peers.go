@@ -2,6 +2,8 @@ package gateway
 
 import (
 	"context"
+	"maps"
+	"math/rand/v2"
 	"slices"
 
 	"skerry.dev/skerry/fabric/snapshot"
@@ -15,7 +17,7 @@ type way struct{ peer, address, transport string }
 
 // link is a way that is in use.
 type link struct {
-	address string
+	way
 	carrier transport.Carrier
 	stop    context.CancelFunc
 }
@@ -46,7 +48,7 @@ func (g *Gateway) call(ctx context.Context, peers []snapshot.Peer) {
 // open begins to use a way.
 func (g *Gateway) open(ctx context.Context, w way) link {
 	if w.transport == snapshot.HTTPConnect {
-		return link{w.address, httpconnect.NewDialer(w.address, g.identity.Client(w.peer, httpconnect.Protocol)), func() {}}
+		return link{w, httpconnect.NewDialer(w.address, g.identity.Client(w.peer, httpconnect.Protocol)), func() {}}
 	}
 	within, stop := context.WithCancel(ctx)
 	pool := native.NewPool(w.address, g.identity.Client(w.peer, native.Protocol), native.Options{
@@ -54,33 +56,39 @@ func (g *Gateway) open(ctx context.Context, w way) link {
 		Congestion: g.config.Connections.Congestion, Training: g.trainingLocked(w.peer),
 	})
 	g.running.Go(func() { pool.Keep(within) })
-	return link{w.address, pool, stop}
+	return link{w, pool, stop}
 }
 
-// reachable are the ways to a peer's gateways: those first that are ready, and else in
-// the order of the snapshot.
-func (g *Gateway) reachable(name string) (links []link) {
-	p := g.state.Load().Peer(name)
-	if p == nil {
-		return nil
-	}
+// reachable are the ways to the gateways of peers, in the order in which to try them.
+func (g *Gateway) reachable(peers []*snapshot.Peer) (links []link) {
+	var paths []transport.Path
 	g.mu.Lock()
-	defer g.mu.Unlock()
-	for _, address := range p.Gateways {
-		if l, has := g.links[way{name, address, p.Transport}]; has {
-			links = append(links, l)
+	for _, p := range peers {
+		for _, address := range p.Gateways {
+			if l, has := g.links[way{p.Name, address, p.Transport}]; has {
+				links, paths = append(links, l), append(paths, l.carrier.Path())
+			}
 		}
 	}
-	slices.SortStableFunc(links, func(a, b link) int {
-		switch ready := a.carrier.Ready(); {
-		case ready == b.carrier.Ready():
-			return 0
-		case ready:
-			return -1
+	g.mu.Unlock()
+	ordered := make([]link, 0, len(links))
+	for _, i := range choose(paths, rand.IntN) {
+		ordered = append(ordered, links[i])
+	}
+	return ordered
+}
+
+// settled says whether all ways are as good as they will be, or lead nowhere for now.
+func (g *Gateway) settled() bool {
+	g.mu.Lock()
+	links := slices.Collect(maps.Values(g.links))
+	g.mu.Unlock()
+	for _, l := range links {
+		if !l.carrier.Settled() && l.carrier.Health().State != transport.Down {
+			return false
 		}
-		return 1
-	})
-	return links
+	}
+	return true
 }
 
 // training is how TCP is taught the paths to a cluster, nil where it is not.

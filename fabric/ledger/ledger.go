@@ -76,9 +76,15 @@ func (s *Stream) Record() flow.Record { return s.record }
 // cluster. A stream that may go one way stays allowed when it may not go another.
 func (s *Stream) Decided(peer, cluster string, d policy.Decision) {
 	s.ledger.decided(s.record.Direction, d.Allowed)
-	if !d.Allowed && s.Reason() != ReasonPolicy {
-		return
+	if d.Allowed || s.Reason() == ReasonPolicy {
+		s.goes(peer, cluster, d)
 	}
+}
+
+// Chosen notes to which of the peers that the stream may go to it goes.
+func (s *Stream) Chosen(peer string, d policy.Decision) { s.goes(peer, peer, d) }
+
+func (s *Stream) goes(peer, cluster string, d policy.Decision) {
 	s.record.Peer, s.record.Cluster, s.record.Policy = peer, cluster, ""
 	if d.Policy != nil {
 		s.record.Policy = d.Policy.Name

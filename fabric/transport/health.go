@@ -109,7 +109,7 @@ func (d *Dials) Health(open []net.Conn, now time.Time) Health {
 func (h *Health) Measure(open []net.Conn, now time.Time) {
 	var infos []*unix.TCPInfo
 	for _, conn := range open {
-		if info := infoOf(conn); info != nil {
+		if info := InfoOf(conn); info != nil {
 			infos = append(infos, info)
 		}
 	}
@@ -147,9 +147,9 @@ func (h *Health) measure(infos []*unix.TCPInfo, now time.Time) {
 	}
 }
 
-// infoOf asks the kernel about a connection of TCP, or of TLS over it; nil where there is
+// InfoOf asks the kernel about a connection of TCP, or of TLS over it; nil where there is
 // nothing to ask.
-func infoOf(conn net.Conn) (info *unix.TCPInfo) {
+func InfoOf(conn net.Conn) (info *unix.TCPInfo) {
 	if secured, ok := conn.(*tls.Conn); ok {
 		conn = secured.NetConn()
 	}

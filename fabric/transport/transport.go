@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"time"
 
 	"skerry.dev/skerry/fabric/identity"
 )
@@ -60,14 +61,30 @@ type Carrier interface {
 	// error is why the stream broke, and app was reset; or ErrNotOpened, and app is as it
 	// was.
 	Carry(ctx context.Context, r Request, app Conn) error
-	// Ready says whether a stream would begin without a dial that may fail.
-	Ready() bool
+	// Path says what is known of the way, and asks nobody.
+	Path() Path
+	// Settled says that nothing more is being prepared: what begins now goes as fast as it
+	// ever will.
+	Settled() bool
 	// Streams counts those that are open.
 	Streams() int
 	// Recheck ends connections whose peer is not to be trusted any more, and says why.
 	Recheck() []error
 	// Health says how the way does.
 	Health() Health
+}
+
+// Path is what is known of a way to a gateway, to choose one by.
+type Path struct {
+	// Ready says that a stream would begin without a dial that may fail, and that the
+	// gateway has answered of late.
+	Ready bool
+	// RTT is how long its answers take, 0 while that is not known.
+	RTT time.Duration
+	// Loss is the share of packets that are lost on the way there.
+	Loss float64
+	// Streams are on the way there now.
+	Streams int
 }
 
 // ErrProtocol says that a peer speaks another protocol, or breaks the one it speaks.

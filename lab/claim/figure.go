@@ -72,6 +72,8 @@ func (c Cell) draw(metric string, limit float64, rng *rand.Rand) measure.Drawn {
 		return c.Values.DrawQuantile(0.90, rng)
 	case "p99":
 		return c.Values.DrawQuantile(0.99, rng)
+	case experiment.MetricOfLimit:
+		return c.Values.DrawQuantile(0.5, rng).Under(float64(c.Limit))
 	case "p50":
 		return c.Values.DrawQuantile(0.5, rng)
 	}

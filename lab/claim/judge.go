@@ -18,6 +18,9 @@ type Cell struct {
 	experiment.Cell
 	// RTT of the links that a request crosses.
 	RTT time.Duration
+	// Limit is the least response time that any system can reach, 0 where that is not
+	// known.
+	Limit time.Duration
 	// Values are response times in ns by repetition, First those of request 1 of
 	// each connection.
 	Values, First *measure.Repetitions

@@ -23,8 +23,9 @@ type Claim struct {
 	Kind string `yaml:"kind" json:"kind" jsonschema:"enum=order,enum=ratio,enum=slope,enum=crossing,enum=bound"`
 	// Metric: p25, p50 (default), p90, p99, mean, iqr-mean, iqr (response time), first
 	// (request 1 of a connection, median), rate (answered requests a second),
-	// errors (share of requests) or share (of answers that took longer than limit).
-	Metric string `yaml:"metric,omitempty" json:"metric,omitempty" jsonschema:"enum=p25,enum=p50,enum=p90,enum=p99,enum=mean,enum=iqr-mean,enum=iqr,enum=first,enum=rate,enum=errors,enum=share"`
+	// errors (share of requests), share (of answers that took longer than limit) or
+	// of-limit (share of the physical limit that p50 reaches).
+	Metric string `yaml:"metric,omitempty" json:"metric,omitempty" jsonschema:"enum=p25,enum=p50,enum=p90,enum=p99,enum=mean,enum=iqr-mean,enum=iqr,enum=first,enum=rate,enum=errors,enum=share,enum=of-limit"`
 	// Limit of the response time, for the metric share.
 	Limit quantity.Duration `yaml:"limit,omitempty" json:"limit,omitempty"`
 	// Where narrows the cells that the claim speaks of.
@@ -89,6 +90,7 @@ const (
 	MetricIQR     = "iqr"
 	MetricRate    = "rate"
 	MetricShare   = "share"
+	MetricOfLimit = "of-limit"
 	metricDefault = "p50"
 )
 
@@ -109,7 +111,7 @@ func Kinds() []string {
 // ClaimMetrics lists the metrics that a claim may be about: of those of
 // objectives, all but max, which no resample can bound.
 func ClaimMetrics() []string {
-	return []string{MetricP25, "p50", "p90", "p99", "mean", MetricIQRMean, MetricIQR, "first", MetricRate, MetricErrors, MetricShare}
+	return []string{MetricP25, "p50", "p90", "p99", "mean", MetricIQRMean, MetricIQR, "first", MetricRate, MetricErrors, MetricShare, MetricOfLimit}
 }
 
 // Overs lists the factors that a claim may run over.
@@ -130,7 +132,7 @@ func MetricUnit(metric string) Unit {
 	switch metric {
 	case MetricRate:
 		return UnitRate
-	case MetricErrors, MetricShare:
+	case MetricErrors, MetricShare, MetricOfLimit:
 		return UnitShare
 	}
 	return UnitTime

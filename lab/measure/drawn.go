@@ -31,6 +31,19 @@ func (r *Repetitions) DrawQuantile(p float64, rng *rand.Rand) Drawn {
 	return r.draw(rng, func(n node) float64 { return n.quantile(p) })
 }
 
+// Under divides a value by the figure: a least time by one that was taken.
+func (d Drawn) Under(value float64) Drawn {
+	if value <= 0 {
+		return Drawn{Value: math.NaN()}
+	}
+	draws := make([]float64, len(d.Draws))
+	for i, x := range d.Draws {
+		draws[i] = value / x
+	}
+	d.Value, d.Draws, d.Least, d.Most = value/d.Value, draws, 0, math.Inf(1)
+	return d
+}
+
 // DrawIQR resamples the distance of the quartiles, from two resamples of the
 // same repetitions' values: a little wider than from one.
 func (r *Repetitions) DrawIQR(rng *rand.Rand) Drawn {

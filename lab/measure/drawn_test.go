@@ -14,6 +14,7 @@ func TestDrawnFigures(t *testing.T) {
 		want float64
 	}{
 		"quantile": {r.DrawQuantile(0.5, rng), 4},
+		"under":    {r.DrawQuantile(0.5, rng).Under(8), 2},
 		"IQR":      {r.DrawIQR(rng), 2},
 		"IQR mean": {r.DrawIQRMean(rng), 4},
 		"mean":     {DrawMean(r.Means(), 15, rng), 4},

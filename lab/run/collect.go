@@ -74,7 +74,7 @@ func Collect(dir string) (report.Input, error) {
 // claimedOf is a cell as claims look at it.
 func claimedOf(r report.Result, p measure.Pooled) claim.Cell {
 	c := claim.Cell{
-		Cell: r.Cell, RTT: r.Cell.Scenario.RTT(r.HopMap), Repetitions: p.Each, Rates: p.Rates,
+		Cell: r.Cell, RTT: r.Cell.Scenario.RTT(r.HopMap), Limit: r.Oracle.Limit, Repetitions: p.Each, Rates: p.Rates,
 		Values: p.Values, First: p.First, Missing: r.Rejected, Lacks: r.Lacks,
 	}
 	switch {

@@ -35,6 +35,7 @@ var areas = map[string]func(context.Context, *bench) error{
 	"ten":        showTen,
 	"kubernetes": showKubernetes,
 	"bundle":     showBundle,
+	"fabric":     showFabric,
 }
 
 func main() {
@@ -55,6 +56,16 @@ func serve(ctx context.Context, args []string) error {
 	}
 	if len(args) > 0 && args[0] == "relay" {
 		r, err := relayOf(args[1:])
+		if err != nil {
+			return err
+		}
+		return r.serve(ctx)
+	}
+	if len(args) > 0 && args[0] == "sink" {
+		return sink(ctx, args[1:])
+	}
+	if len(args) > 0 && args[0] == "relay-tls" {
+		r, err := relayTLSOf(args[1:])
 		if err != nil {
 			return err
 		}

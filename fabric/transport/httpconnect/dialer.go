@@ -15,6 +15,7 @@ import (
 	"net/url"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"skerry.dev/skerry/fabric/transport"
@@ -26,6 +27,7 @@ type Dialer struct {
 	config  *tls.Config
 	leaves  *http.Client
 	dials   transport.Dials
+	rtt     atomic.Int64 // ns, of the connection that was dialled last; 0 before
 
 	mu   sync.Mutex
 	open map[half]bool // the connections of streams
@@ -91,8 +93,14 @@ func (d *Dialer) Health() transport.Health {
 	return d.dials.Health(conns, time.Now())
 }
 
-// Ready implements transport.Carrier: nothing is opened ahead.
-func (d *Dialer) Ready() bool { return true }
+// Path implements transport.Carrier: nothing is opened ahead, so all that is known is
+// how long the last dial took for a round trip.
+func (d *Dialer) Path() transport.Path {
+	return transport.Path{Ready: true, RTT: time.Duration(d.rtt.Load()), Streams: d.Streams()}
+}
+
+// Settled implements transport.Carrier.
+func (d *Dialer) Settled() bool { return true }
 
 // Streams implements transport.Carrier.
 func (d *Dialer) Streams() int {
@@ -170,6 +178,9 @@ func (d *Dialer) connect(ctx context.Context, r transport.Request, token string)
 		return early{}, fmt.Errorf("dial %s: %w", d.address, err)
 	}
 	conn := half{raw.(*tls.Conn)}
+	if info := transport.InfoOf(raw); info != nil {
+		d.rtt.Store(int64(info.Rtt) * int64(time.Microsecond))
+	}
 	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
 	defer stop()
 	target := net.JoinHostPort(r.Target.Name+"."+r.Target.Namespace, fmt.Sprint(r.Target.Port))

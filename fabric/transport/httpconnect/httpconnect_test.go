@@ -126,8 +126,9 @@ func listen(t *testing.T, serve func(*net.TCPConn)) string {
 func (f fixture) dial(t *testing.T, to transport.Target) (*net.TCPConn, chan error) {
 	t.Helper()
 	d := httpconnect.NewDialer(f.address, f.config)
-	ended := make(chan error, 1)
+	ended, called := make(chan error, 1), make(chan struct{})
 	address := listen(t, func(app *net.TCPConn) {
+		<-called // a dial that has not returned fails where its connection is reset
 		err := d.Carry(context.Background(), transport.Request{Target: to, Source: map[string]string{"label/app": "x"}}, app)
 		if errors.Is(err, transport.ErrNotOpened) {
 			transport.Reset(app)
@@ -135,6 +136,7 @@ func (f fixture) dial(t *testing.T, to transport.Target) (*net.TCPConn, chan err
 		ended <- err
 	})
 	conn, err := net.Dial("tcp", address)
+	close(called)
 	if err != nil {
 		t.Fatal(err)
 	}

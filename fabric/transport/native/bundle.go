@@ -133,6 +133,16 @@ func (b *bundle) live() (all []*lane) {
 	return all
 }
 
+// settled says whether all lanes are there, and know their paths.
+func (b *bundle) settled() bool {
+	for i := range b.lanes {
+		if l := b.lanes[i].Load(); l == nil || !l.taught.Load() {
+			return false
+		}
+	}
+	return true
+}
+
 // send sends a block in pieces. It waits for lanes that are slow only if the others carry
 // too few of them.
 func (b *bundle) send(k block, data []byte) error {
@@ -259,6 +269,8 @@ type lane struct {
 	queue chan []byte
 	ended chan struct{}
 	once  sync.Once
+	// taught says that this side knows the lane's path.
+	taught atomic.Bool
 }
 
 // laneAhead is how many pieces wait at a lane: more are better sent on others.

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"skerry.dev/skerry/fabric/transport"
 )
@@ -22,8 +23,8 @@ import (
 // connection's lock, serve reads frames and writes sockets. Nothing is queued between
 // them: a reader that is slow holds up the TCP connection below, and that the sender.
 type connection struct {
-	conn    net.Conn
-	leg     leg
+	conn net.Conn
+	road
 	own     bool // it is not a place on one that is shared
 	buffers *buffers
 	side
@@ -40,6 +41,14 @@ type connection struct {
 	retired bool             // it ends with the last of them
 	last    uint32           // number of the newest stream
 	err     error            // why the connection is over
+}
+
+// road is the way of a connection, as far as it is known.
+type road struct {
+	leg leg
+	// here and there say that this side knows the path, and the other.
+	here, there atomic.Bool
+	neighbour
 }
 
 // side is what a connection asks of those who have made it.
@@ -59,7 +68,7 @@ type side struct {
 const streamsMax = 64
 
 func newConnection(conn net.Conn, b *buffers) *connection {
-	return &connection{conn: conn, leg: legOf(conn), buffers: b, streams: map[uint32]*stream{}, live: map[*stream]bool{}}
+	return &connection{conn: conn, road: road{leg: legOf(conn)}, buffers: b, streams: map[uint32]*stream{}, live: map[*stream]bool{}}
 }
 
 // serve reads frames until the connection ends, and says why it did.
@@ -87,6 +96,9 @@ func (c *connection) frame(h header) error {
 	case kindOpen:
 		return c.opened(h)
 	case kindPad:
+		if h.length == 0 {
+			c.there.Store(true)
+		}
 		return c.skip(h.length)
 	case kindPing:
 		return c.pong(h.length)
@@ -105,6 +117,7 @@ func (c *connection) frame(h header) error {
 	if s == nil { // it was reset here, and the peer does not know yet
 		return c.skip(h.length)
 	}
+	s.heard.Store(true)
 	switch h.kind {
 	case kindData:
 		return s.deliver(h.length)
@@ -273,6 +286,34 @@ func (c *connection) idle() bool {
 	defer c.mu.Unlock()
 	return c.err == nil && !c.retired && len(c.live) == 0
 }
+
+// taught tells the peer that this side knows the path, or will learn no more of it.
+func (c *connection) taught() {
+	var b [headerBytes]byte
+	if err := c.out(kindPad, 0, b[:]); err != nil {
+		c.end(err)
+		return
+	}
+	c.here.Store(true)
+}
+
+// settled says whether both sides do.
+func (c *connection) settled() bool { return c.here.Load() && c.there.Load() }
+
+// breakUnheard ends streams that were begun since then, of which the peer has said nothing.
+func (c *connection) breakUnheard(since time.Time) {
+	c.mu.Lock()
+	all := slices.Collect(maps.Keys(c.live))
+	c.mu.Unlock()
+	for _, s := range all {
+		if !s.heard.Load() && s.begun.After(since) && s.fail(errSilent) {
+			go c.reset(s.id, transport.Broken) // which may have to wait for the peer
+		}
+	}
+}
+
+// errSilent is of a stream that went to a gateway which is not there any more.
+var errSilent = errors.New("the peer's gateway is silent")
 
 // leave tells the peer to begin no more streams.
 func (c *connection) leave() {

@@ -3,9 +3,9 @@ package native
 // Lose has the pool believe that packets are lost, or that none are.
 func (p *Pool) Lose(loses bool) {
 	p.mu.Lock()
-	p.meter = meter{packets: 1e6}
+	p.sight.meter = meter{packets: 1e6}
 	if loses {
-		p.meter.lost = 1e4
+		p.sight.lost = 1e4
 	}
 	p.mu.Unlock()
 	p.offer(loses)

@@ -28,7 +28,7 @@ const laneTraining = 512 << 10
 // lacks.
 func (p *Pool) bind(ctx context.Context) error {
 	p.mu.Lock()
-	if p.closed || !p.meter.lossy() {
+	if p.closed || !p.sight.lossy() {
 		p.mu.Unlock()
 		return nil
 	}
@@ -89,7 +89,7 @@ func (p *Pool) offer(use bool) {
 // offerTo tells one connection of the bundle, if there is one in use.
 func (p *Pool) offerTo(c *connection) {
 	p.mu.Lock()
-	b, use := p.bundle, p.bundle != nil && len(p.bundle.live()) == len(p.bundle.lanes) && p.meter.lossy()
+	b, use := p.bundle, p.bundle != nil && len(p.bundle.live()) == len(p.bundle.lanes) && p.sight.lossy()
 	p.mu.Unlock()
 	if use {
 		c.useBundle(b, use)
@@ -120,6 +120,7 @@ func (l *lane) run(b *bundle, t *Training) error {
 		pad := append(shard{size: pieceLeast}.append(nil), make([]byte, pieceLeast)...)
 		idle := func() bool { return len(l.queue) == 0 }
 		t.teach(l.leg, laneTraining, idle, pad, func(b []byte) error { _, err := l.conn.Write(b); return err })
+		l.taught.Store(true)
 		l.write()
 	}()
 	return l.read(b)

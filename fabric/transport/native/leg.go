@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"skerry.dev/skerry/fabric/transport"
 )
 
 // leg is the connection of TCP below one of two gateways. The zero value is one of
@@ -55,36 +57,26 @@ func (l leg) tune(congestion string) error {
 	})
 }
 
-// info is what TCP knows of the path.
-func (l leg) info() (i unix.TCPInfo, err error) {
-	err = l.control(func(fd int) error {
-		got, err := unix.GetsockoptTCPInfo(fd, unix.IPPROTO_TCP, unix.TCP_INFO)
-		if err == nil {
-			i = *got
-		}
-		return err
-	})
-	return i, err
+// info is what TCP knows of the path, nil where it knows nothing any more.
+func (l leg) info() *unix.TCPInfo {
+	if l.tcp == nil {
+		return nil
+	}
+	return transport.InfoOf(l.tcp)
 }
 
 // since gives what TCP has sent, and sent again, since it was last looked at.
 func (l *leg) since() (packets, lost uint32) {
-	i, err := l.info()
-	if err != nil {
-		return 0, 0 // it is over
+	i := l.info()
+	if i == nil {
+		return 0, 0
 	}
 	packets, lost = i.Data_segs_out-l.packets, i.Total_retrans-l.lost
 	l.packets, l.lost = i.Data_segs_out, i.Total_retrans
 	return packets, lost
 }
 
-// errNoTCP is of a leg of another kind.
-var errNoTCP = errors.New("not a connection of TCP")
-
 func (l leg) control(do func(fd int) error) error {
-	if l.tcp == nil {
-		return errNoTCP
-	}
 	raw, err := l.tcp.SyscallConn()
 	if err != nil {
 		return err

@@ -96,7 +96,7 @@ func newPair(t *testing.T, size int, backend transport.Backend) pair {
 	p.front = listen(t, func(app *net.TCPConn) {
 		p.broken <- p.pool.Carry(ctx, transport.Request{Target: web, Source: map[string]string{"label/app": "x"}}, app)
 	})
-	for !p.pool.Ready() {
+	for !p.pool.Path().Ready {
 		time.Sleep(time.Millisecond)
 	}
 	return p

@@ -62,7 +62,7 @@ type Pool struct {
 	all    map[*connection]bool // of their own, or in the session
 	own    int                  // of their own, those that are dialled among them
 	shared *session             // nil while there is none
-	meter  meter
+	sight  sight
 	bundle *bundle // nil while there is none
 	demand demand
 	closed bool
@@ -99,6 +99,7 @@ func (p *Pool) Keep(ctx context.Context) {
 			p.cool()
 		case <-look.C:
 			p.measure()
+			p.giveUp(time.Now())
 		}
 	}
 }
@@ -117,7 +118,9 @@ func (p *Pool) fill(ctx context.Context) error {
 			}
 			go func() {
 				p.options.Training.train(c)
+				p.measure() // whether a bundle is needed
 				p.offerTo(c)
+				c.taught()
 				p.put(c)
 			}()
 			return nil
@@ -136,7 +139,7 @@ func (p *Pool) missing() int {
 // measure looks how many packets are lost, and has connections use a bundle or not.
 func (p *Pool) measure() {
 	p.mu.Lock()
-	before := p.meter.lossy()
+	before := p.sight.lossy()
 	var packets, lost uint32
 	count := func(l *leg) {
 		more, gone := l.since()
@@ -150,8 +153,8 @@ func (p *Pool) measure() {
 			count(&l.leg)
 		}
 	}
-	p.meter.add(packets, lost)
-	now := p.meter.lossy()
+	p.sight.add(packets, lost)
+	now := p.sight.lossy()
 	p.mu.Unlock()
 	if now != before {
 		p.offer(now)
@@ -175,6 +178,7 @@ func (p *Pool) join(ctx context.Context) error {
 	p.shared = s
 	p.mu.Unlock()
 	p.finish() // of a pool that was closed meanwhile
+	go p.ask(s)
 	go func(since time.Time) {
 		<-s.CloseChan()
 		p.forsake(s)
@@ -200,6 +204,8 @@ func (p *Pool) Carry(ctx context.Context, r transport.Request, app transport.Con
 		return fmt.Errorf("%w: %w", transport.ErrNotOpened, err)
 	}
 	r.Traffic.Opened()
+	stop := context.AfterFunc(ctx, func() { s.breakOff(ctx.Err()) })
+	defer stop()
 	if !s.join(app) { // the peer has refused it by now
 		transport.Reset(app)
 		return s.wait()
@@ -489,11 +495,4 @@ func (p *Pool) Health() transport.Health {
 	h := p.dials.Health(conns, time.Now())
 	h.Idle = idle
 	return h
-}
-
-// Ready says whether a stream would need no dial.
-func (p *Pool) Ready() bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return len(p.free) > 0 || p.shared != nil
 }

@@ -60,7 +60,12 @@ func (s *Server) serve(conn net.Conn, peer identity.Name) error {
 	if leaving {
 		go c.leave()
 	}
-	go s.training(peer.Cluster).train(c)
+	if c.leg.tcp != nil { // it is not a place on one that is shared
+		go func() {
+			s.training(peer.Cluster).train(c)
+			c.taught()
+		}()
+	}
 	defer func() {
 		s.mu.Lock()
 		delete(s.all, c)

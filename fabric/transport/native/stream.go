@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -21,6 +22,8 @@ type stream struct {
 	c  *connection
 	// traffic is set before any frame of the stream is read or written.
 	traffic *transport.Traffic
+	begun   time.Time
+	heard   atomic.Bool // a frame of it has come
 
 	mu     sync.Mutex
 	app    transport.Conn // nil until it is joined
@@ -34,7 +37,7 @@ type stream struct {
 }
 
 func newStream(id uint32, c *connection) *stream {
-	return &stream{id: id, c: c, mine: true, theirs: true, joined: make(chan struct{}), accepted: make(chan struct{}), ended: make(chan struct{})}
+	return &stream{id: id, c: c, begun: time.Now(), mine: true, theirs: true, joined: make(chan struct{}), accepted: make(chan struct{}), ended: make(chan struct{})}
 }
 
 // join gives the stream its socket. It says whether the stream is still wanted.
@@ -84,8 +87,12 @@ func (s *stream) pump() {
 	for {
 		buf, n, err := s.c.buffers.readWhenReady(s.app)
 		if n > 0 {
-			err = s.send(buf.b[:headerBytes+n], b.add(n, time.Now()))
+			now := time.Now()
+			err = s.send(buf.b[:headerBytes+n], b.add(n, now))
 			s.traffic.ToPeer(n)
+			if b.lasts(now) {
+				s.c.share(now)
+			}
 		}
 		s.c.buffers.put(buf)
 		switch {
@@ -115,21 +122,30 @@ func (s *stream) send(buf []byte, ofBurst bool) error {
 
 // burst is what a stream has said without a pause.
 type burst struct {
-	bytes int64
-	last  time.Time
+	bytes       int64
+	begun, last time.Time
 }
+
+// burstMost is what a burst has at most; what says more lasts.
+const burstMost = 8 << 20
 
 // add says whether more bytes are of a burst that pieces make faster. The first of one
 // are not, for most streams say no more; those of one that lasts are not, for then TCP's
 // own way to share a path is the better neighbour.
 func (b *burst) add(n int, now time.Time) bool {
-	const pause, least, most = 200 * time.Millisecond, 64 << 10, 8 << 20
+	const pause, least = 200 * time.Millisecond, 64 << 10
 	if now.Sub(b.last) > pause {
-		b.bytes = 0
+		b.bytes, b.begun = 0, now
 	}
 	before := b.bytes
 	b.bytes, b.last = b.bytes+int64(n), now
-	return before >= least && before < most
+	return before >= least && before < burstMost
+}
+
+// lasts says whether it is more than a burst.
+func (b *burst) lasts(now time.Time) bool {
+	const long = 2 * time.Second
+	return b.bytes >= burstMost || now.Sub(b.begun) > long
 }
 
 // finish tells the peer that no more bytes come.

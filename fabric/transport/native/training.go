@@ -40,10 +40,8 @@ const shortest = time.Millisecond
 // over says whether a connection has learnt what there is to learn, or costs others
 // something: a queue has grown, or one of two hundred packets is lost.
 func (l lesson) over(most int64) bool {
-	const lossOne, retransmitsLeast, queueLeast = 200, 2, 2 * time.Millisecond
-	queue := l.rtt - l.least
-	return l.sent >= most || l.least < shortest ||
-		queue > queueLeast && queue > l.least/4 ||
+	const lossOne, retransmitsLeast = 200, 2
+	return l.sent >= most || l.least < shortest || crowded(l.rtt, l.least) ||
 		l.retransmits >= retransmitsLeast && l.retransmits*lossOne > l.packets
 }
 
@@ -65,8 +63,8 @@ func (t *Training) teach(l leg, most int64, idle func() bool, pad []byte, out fu
 	t.one.Lock()
 	defer t.one.Unlock()
 	for at := (lesson{}); idle(); at.sent += int64(len(pad)) {
-		info, err := l.info()
-		if err != nil {
+		info := l.info()
+		if info == nil {
 			return
 		}
 		at.rtt, at.least = micros(info.Rtt), micros(info.Min_rtt)
@@ -80,8 +78,8 @@ func (t *Training) teach(l leg, most int64, idle func() bool, pad []byte, out fu
 	}
 	for idle() { // until the peer has got all of it
 		const look = time.Millisecond
-		info, err := l.info()
-		if err != nil || info.Unacked == 0 && info.Notsent_bytes == 0 {
+		info := l.info()
+		if info == nil || info.Unacked == 0 && info.Notsent_bytes == 0 {
 			return
 		}
 		time.Sleep(look)

@@ -1,0 +1,58 @@
+package native
+
+import (
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// bbr takes more than its part of a queue that is short, and fills it until the others
+// lose packets (Ware et al., Modeling BBR's Interactions with Loss-Based Congestion
+// Control, 2019). So a stream that lasts goes on by cubic where it meets others.
+const bbr, cubic = "bbr", "cubic"
+
+// neighbour is how a connection treats others on its path.
+type neighbour struct {
+	looked atomic.Int64 // ns of Unix time
+	yields atomic.Bool
+}
+
+// share has a connection whose stream lasts go on as others do, if it meets some. It
+// takes no other stream then, for it has forgotten its path.
+func (c *connection) share(now time.Time) {
+	const look = 100 * time.Millisecond
+	before := c.looked.Load()
+	if c.leg.tcp == nil || c.yields.Load() || now.UnixNano()-before < int64(look) || !c.looked.CompareAndSwap(before, now.UnixNano()) {
+		return
+	}
+	info := c.leg.info()
+	if info == nil || !crowded(micros(info.Rtt), micros(info.Min_rtt)) || !c.leg.yield() || !c.yields.CompareAndSwap(false, true) {
+		return
+	}
+	if c.open != nil { // the peer begins streams, and may be about to
+		c.leave()
+		return
+	}
+	c.retire()
+}
+
+// crowded says whether a queue stands on the path. BBR alone leaves none.
+func crowded(rtt, least time.Duration) bool {
+	const queueLeast, part = 2 * time.Millisecond, 4
+	queue := rtt - least
+	return queue > queueLeast && queue > least/part
+}
+
+// yield has BBR make way for cubic, and says whether it did.
+func (l leg) yield() (done bool) {
+	err := l.control(func(fd int) error {
+		now, err := unix.GetsockoptString(fd, unix.IPPROTO_TCP, unix.TCP_CONGESTION)
+		if err != nil || now != bbr {
+			return err
+		}
+		done = true
+		return unix.SetsockoptString(fd, unix.IPPROTO_TCP, unix.TCP_CONGESTION, cubic)
+	})
+	return done && err == nil
+}

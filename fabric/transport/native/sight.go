@@ -1,0 +1,126 @@
+package native
+
+import (
+	"time"
+
+	"skerry.dev/skerry/fabric/transport"
+)
+
+// sight is what a pool sees of its way: how many packets are lost, and how long the gateway
+// at its end takes to answer.
+type sight struct {
+	meter
+	// asked is since when a question has no answer, zero where none is open; alive is when
+	// the last one was asked that has one.
+	asked, alive time.Time
+	// rtt is how long answers take of late, 0 before there was one.
+	rtt time.Duration
+}
+
+const (
+	// askEvery is how long a gateway rests between questions.
+	askEvery = 250 * time.Millisecond
+	// silentAfter is how long a gateway may leave one open, beyond twice the usual, until
+	// others are taken.
+	silentAfter = 500 * time.Millisecond
+	// goneAfter is how long until it is told those who have called it since, and have
+	// heard nothing.
+	goneAfter = 3 * time.Second
+)
+
+// ask notes a question.
+func (s *sight) ask(now time.Time) {
+	if s.asked.IsZero() {
+		s.asked = now
+	}
+}
+
+// answer notes an answer. One that took longer than usual counts at once, one that was
+// faster by a fifth: who chooses is told early that a way has become worse.
+func (s *sight) answer(rtt time.Duration) {
+	const part = 5
+	s.alive, s.asked = s.asked, time.Time{}
+	if rtt >= s.rtt || s.rtt == 0 {
+		s.rtt = rtt
+		return
+	}
+	s.rtt -= (s.rtt - rtt) / part
+}
+
+// silence is for how long the gateway owes an answer.
+func (s *sight) silence(now time.Time) time.Duration {
+	if s.asked.IsZero() {
+		return 0
+	}
+	return now.Sub(s.asked)
+}
+
+// silent says whether it owes one for longer than it should.
+func (s *sight) silent(now time.Time) bool { return s.silence(now) > silentAfter+2*s.rtt }
+
+// ask asks the gateway over and over whether it is there, on the connection that streams
+// share, until that ends.
+func (p *Pool) ask(s *session) {
+	tick := time.NewTicker(askEvery)
+	defer tick.Stop()
+	for {
+		p.mu.Lock()
+		p.sight.ask(time.Now())
+		p.mu.Unlock()
+		rtt, err := s.Ping()
+		if err == nil {
+			p.mu.Lock()
+			p.sight.answer(rtt)
+			p.mu.Unlock()
+		}
+		select {
+		case <-s.CloseChan():
+			p.mu.Lock()
+			p.sight.asked = time.Time{} // who dials learns more
+			p.mu.Unlock()
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+// giveUp breaks streams off that were begun since a gateway that is silent was last heard,
+// and of which it has said nothing: they would wait for as long as TCP tries.
+func (p *Pool) giveUp(now time.Time) {
+	p.mu.Lock()
+	since := p.sight.alive
+	gone := p.sight.silence(now) > goneAfter
+	var open []*connection
+	for c := range p.all {
+		if gone {
+			open = append(open, c)
+		}
+	}
+	p.mu.Unlock()
+	for _, c := range open {
+		c.breakUnheard(since)
+	}
+}
+
+// Path implements transport.Carrier.
+func (p *Pool) Path() transport.Path {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	ready := (len(p.free) > 0 || p.shared != nil) && !p.sight.silent(time.Now())
+	return transport.Path{Ready: ready, RTT: p.sight.rtt, Loss: p.sight.loss(), Streams: p.demand.now}
+}
+
+// Settled implements transport.Carrier: the connections that are needed are there, and
+// both sides know their paths.
+func (p *Pool) Settled() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	known := 0
+	for c := range p.all {
+		if c.own && c.settled() {
+			known++
+		}
+	}
+	enough := p.shared != nil && known >= p.demand.connections(p.options.Ahead, p.options.Most)
+	return enough && (!p.sight.lossy() || p.bundle != nil && p.bundle.settled())
+}

@@ -1,0 +1,137 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+
+	"skerry.dev/skerry/lab/claim"
+	"skerry.dev/skerry/lab/run"
+	"skerry.dev/skerry/systems"
+)
+
+const fabricCommand = "make show AREA=fabric"
+
+// showFabric holds what the fabric costs against the physical limit, against TCP of the
+// client's own and against two bare relays of TLS, as claims of experiments.
+func showFabric(ctx context.Context, b *bench) (err error) {
+	dir, err := os.MkdirTemp("", "skerry-show-fabric-")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	plugins := filepath.Join(dir, "systems")
+	if err := withRelays(plugins); err != nil {
+		return err
+	}
+	files := []string{"experiments/fabric-limits.yaml", "experiments/fabric-idle.yaml"}
+	for name, text := range map[string]string{"near.yaml": nearFile, "rush.yaml": rushFile} {
+		file := filepath.Join(dir, name)
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			return err
+		}
+		files = append(files, file)
+	}
+	for _, file := range files {
+		if err := b.claims(ctx, file, plugins, filepath.Join(dir, filepath.Base(file)+".run")); err != nil {
+			return err
+		}
+	}
+	if err := b.idleConnections(ctx); err != nil {
+		return err
+	}
+	return b.neighbourly(ctx)
+}
+
+// claims runs an experiment, and prints a line for each of its claims and objectives.
+func (b *bench) claims(ctx context.Context, file, plugins, out string) error {
+	bin := filepath.Dir(b.agent)
+	cmd := exec.CommandContext(ctx, filepath.Join(bin, "skerry"), "run", file, "--systems", plugins, "--out", out)
+	cmd.Env = append(os.Environ(), "PATH="+bin+":"+os.Getenv("PATH"))
+	said, failed := cmd.CombinedOutput() // it fails where a claim does
+	input, err := run.Collect(out)
+	if err != nil {
+		return fmt.Errorf("%s: %w: %s", file, errors.Join(failed, err), lastPart(string(said)))
+	}
+	for _, j := range input.Claims {
+		b.print(line{
+			what: fmt.Sprintf("%s, %s", input.Experiment.Name, j.Name), seen: j.Effect + " " + string(j.Result) + " (" + j.Why + ")", bound: j.Statement,
+			pass: j.Result == claim.Holds, command: fabricCommand,
+		})
+	}
+	for _, v := range input.Verdicts {
+		b.print(line{
+			what: input.Experiment.Name, seen: v.Seen, bound: fmt.Sprintf("%s < %s", v.Objective.Metric, v.Objective.Below),
+			pass: v.Met, command: fabricCommand,
+		})
+	}
+	return nil
+}
+
+// relaysPlugin is a system of two relays of TLS that do nothing else: the floor of any
+// design whose gateways speak TLS.
+const relaysPlugin = `name: tls-relays
+kind: interconnect
+summary: two bare relays of TLS, which dial for each connection
+hosts:
+  route: [client, importer, exporter, service]
+  start:
+    - {at: exporter, run: "exec %[1]s relay-tls from {{.Exporter.IP}}:7443 {{.Service.IP}}:{{.Service.Port}}", daemon: relay-exporter}
+    - {at: importer, run: "exec %[1]s relay-tls to {{.Importer.IP}}:7080 {{.Exporter.IP}}:7443", daemon: relay-importer}
+  ready:
+    - {at: importer, tcp: "{{.Exporter.IP}}:7443"}
+    - {at: client, tcp: "{{.Importer.IP}}:7080"}
+  address: "{{.Importer.IP}}:7080"
+`
+
+// withRelays makes a folder with the systems that there are, and the relays.
+func withRelays(dir string) error {
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	if err := os.CopyFS(dir, systems.FS); err != nil {
+		return err
+	}
+	at := filepath.Join(dir, "tls-relays")
+	if err := os.Mkdir(at, 0o755); err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(at, "system.yaml"), fmt.Appendf(nil, relaysPlugin, self), 0o600)
+}
+
+// nearFile is of clusters next to each other, where nothing hides what gateways cost.
+const nearFile = `name: fabric-near
+topology:
+  clusters: [{name: c1, nodes: [node]}, {name: c2, nodes: [node]}]
+  service: c1/node
+  client: c2/node
+scenarios: [{name: lcl}]
+systems: [direct, tls-relays, native]
+workloads: [{name: payload-echo, size: 60B}]
+load: {threads: [1, 8], iterations: 2000, warmup: 100, connection: kept}
+repetitions: 7
+claims:
+  - {name: adds-little, kind: bound, of: {system: native}, minus: {system: direct}, below: 80us, where: {threads: 1}}
+  - {name: like-bare-relays, kind: ratio, of: {system: native}, to: {system: tls-relays}, below: 1.3, where: {threads: 1}}
+  - {name: throughput-of-bare-relays, kind: ratio, metric: rate, of: {system: native}, to: {system: tls-relays}, above: 0.6, where: {threads: 8}}
+`
+
+// rushFile is of 200 users who call at once, each on a new connection.
+const rushFile = `name: fabric-rush
+topology:
+  clusters: [{name: c1, nodes: [node]}, {name: c2, nodes: [node]}]
+  service: c1/node
+  client: c2/node
+scenarios: [{name: rtt20, links: [{between: [c1, c2], delay: 10ms, rate: 1gbit}]}]
+systems: [native]
+workloads: [{name: payload-echo, size: 60B}]
+load: {threads: 200, iterations: 1, connection: new}
+repetitions: 5
+objectives:
+  - {metric: errors, below: 0.1%}
+  - {metric: max, below: 160ms}
+`
