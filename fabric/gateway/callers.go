@@ -21,13 +21,8 @@ type caller struct {
 	name identity.Name
 }
 
-const (
-	// handshakeTimeout bounds a peer's handshake.
-	handshakeTimeout = 5 * time.Second
-	// handshakesMax bounds those that are under way: of more the oldest would wait
-	// longest, so that new ones are refused.
-	handshakesMax = 1024
-)
+// handshakeTimeout bounds a peer's handshake.
+const handshakeTimeout = 5 * time.Second
 
 // listen takes calls of peers.
 func (g *Gateway) listen(ctx context.Context) error {
@@ -40,16 +35,14 @@ func (g *Gateway) listen(ctx context.Context) error {
 	}
 	g.listener = l
 	config := g.identity.Server(native.Protocol, native.ProtocolShared, native.ProtocolLane, httpconnect.Protocol)
-	handshakes := make(chan struct{}, handshakesMax)
+	handshakes := &doorway{}
 	g.accept(ctx, l, func(conn net.Conn) {
-		select {
-		case handshakes <- struct{}{}:
-		default:
+		if !handshakes.enter(conn.RemoteAddr()) {
 			g.refuseHandshake(conn, ledger.ErrBusy)
 			return
 		}
 		c, err := shake(ctx, tls.Server(conn, config))
-		<-handshakes
+		handshakes.leave(conn.RemoteAddr())
 		if err != nil {
 			g.refuseHandshake(conn, err)
 			return

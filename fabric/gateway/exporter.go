@@ -91,6 +91,7 @@ func (b backend) Dial(ctx context.Context, peer identity.Name, r transport.Reque
 		return nil, b.refuse(entry, ledger.ReasonNoBackend, err.Error())
 	}
 	entry.Via(peer.Gateway)
+	r.Traffic.Pace(now.paces[peer.Cluster])
 	r.Traffic.Opened()
 	r.Traffic.OnEnd(entry.End)
 	return conn, nil

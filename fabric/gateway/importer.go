@@ -83,7 +83,9 @@ func (g *Gateway) carry(ctx context.Context, i snapshot.Import, app transport.Co
 	}
 	for _, l := range g.reachable(peers) {
 		entry.Chosen(l.peer, allowed[l.peer])
-		err := l.carrier.Carry(ctx, transport.Request{Target: i.Target, Source: from, Client: client, Confirm: i.Confirm, Traffic: entry.Via(l.address)}, app)
+		r := transport.Request{Target: i.Target, Source: from, Client: client, Confirm: i.Confirm, Traffic: entry.Via(l.address)}
+		r.Traffic.Pace(now.paces[l.peer])
+		err := l.carrier.Carry(ctx, r, app)
 		if errors.Is(err, transport.ErrNotOpened) {
 			why = err.Error()
 			continue

@@ -78,6 +78,28 @@ func (g *Gateway) reachable(peers []*snapshot.Peer) (links []link) {
 	return ordered
 }
 
+// paces are the bounds of peers. One that was there stays that of the streams it has.
+func (g *Gateway) paces(peers []snapshot.Peer) map[string]*transport.Pace {
+	const bits = 8
+	var before map[string]*transport.Pace
+	if s := g.state.Load(); s != nil {
+		before = s.paces
+	}
+	all := map[string]*transport.Pace{}
+	for _, p := range peers {
+		if p.Bandwidth == 0 {
+			continue
+		}
+		pace := before[p.Name]
+		if pace == nil {
+			pace = transport.NewPace(p.Bandwidth / bits)
+		}
+		pace.Set(p.Bandwidth / bits)
+		all[p.Name] = pace
+	}
+	return all
+}
+
 // settled says whether all ways are as good as they will be, or lead nowhere for now.
 func (g *Gateway) settled() bool {
 	g.mu.Lock()

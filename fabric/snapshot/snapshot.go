@@ -30,6 +30,8 @@ type Peer struct {
 	Transport string
 	// Metered says that each byte to it costs: none is sent that nobody asked for.
 	Metered bool
+	// Bandwidth bounds what all streams with it carry, each way, in bit/s; 0 for no bound.
+	Bandwidth int64
 }
 
 // Transports.

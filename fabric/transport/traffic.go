@@ -15,6 +15,7 @@ type Traffic struct {
 	// before bytes pass.
 	Allowed string
 
+	pace             *Pace
 	opened           atomic.Int64 // ns since begin, 0 before
 	toPeer, toSocket count
 	over             func(error)
@@ -28,6 +29,14 @@ type count struct {
 
 // NewTraffic makes that of a stream which is asked for now.
 func NewTraffic(now time.Time) *Traffic { return &Traffic{begin: now} }
+
+// Pace has the stream share a bound with others, which may hold it up where its bytes are
+// counted. It is set before bytes pass.
+func (t *Traffic) Pace(p *Pace) {
+	if t != nil {
+		t.pace = p
+	}
+}
 
 // Begin is when the stream was asked for.
 func (t *Traffic) Begin() time.Time { return t.begin }
@@ -44,6 +53,9 @@ func (t *Traffic) Opened() {
 func (t *Traffic) ToPeer(n int) {
 	if t != nil {
 		t.toPeer.add(n, t)
+		if t.pace != nil {
+			wait(t.pace.toPeer, n)
+		}
 	}
 }
 
@@ -51,6 +63,9 @@ func (t *Traffic) ToPeer(n int) {
 func (t *Traffic) ToSocket(n int) {
 	if t != nil {
 		t.toSocket.add(n, t)
+		if t.pace != nil {
+			wait(t.pace.fromPeer, n)
+		}
 	}
 }
 

@@ -28,7 +28,7 @@ func showFabric(ctx context.Context, b *bench) (err error) {
 		return err
 	}
 	files := []string{"experiments/fabric-limits.yaml", "experiments/fabric-idle.yaml"}
-	for name, text := range map[string]string{"near.yaml": nearFile, "rush.yaml": rushFile} {
+	for name, text := range map[string]string{"near.yaml": nearFile, "new.yaml": newFile, "rush.yaml": rushFile} {
 		file := filepath.Join(dir, name)
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 			return err
@@ -40,10 +40,12 @@ func showFabric(ctx context.Context, b *bench) (err error) {
 			return err
 		}
 	}
-	if err := b.idleConnections(ctx); err != nil {
-		return err
+	for _, measure := range []func(context.Context) error{b.idleConnections, b.besideBulk, b.neighbourly} {
+		if err := measure(ctx); err != nil {
+			return err
+		}
 	}
-	return b.neighbourly(ctx)
+	return nil
 }
 
 // claims runs an experiment, and prints a line for each of its claims and objectives.
@@ -118,6 +120,21 @@ claims:
   - {name: adds-little, kind: bound, of: {system: native}, minus: {system: direct}, below: 80us, where: {threads: 1}}
   - {name: like-bare-relays, kind: ratio, of: {system: native}, to: {system: tls-relays}, below: 1.3, where: {threads: 1}}
   - {name: throughput-of-bare-relays, kind: ratio, metric: rate, of: {system: native}, to: {system: tls-relays}, above: 0.6, where: {threads: 8}}
+`
+
+// newFile is of users who call as fast as they can, each time on a new connection.
+const newFile = `name: fabric-new
+topology:
+  clusters: [{name: c1, nodes: [node]}, {name: c2, nodes: [node]}]
+  service: c1/node
+  client: c2/node
+scenarios: [{name: lcl}]
+systems: [native]
+workloads: [{name: payload-echo, size: 60B}]
+load: {threads: 16, iterations: 500, warmup: 20, connection: new}
+repetitions: 5
+claims:
+  - {name: connections-a-second, kind: bound, metric: rate, above: 3000/s}
 `
 
 // rushFile is of 200 users who call at once, each on a new connection.

@@ -28,9 +28,9 @@ const (
 // place is where something of a system is, as its files name it.
 type place struct{ IP, Port string }
 
-// gateways starts a pair by the files of the system native: the exporter's at the service's
-// node, the importer's at the client's. It returns where clients call, when all that can be
-// prepared is.
+// gateways starts a pair by the files of the system native, and a sink behind them: the
+// exporter's at the service's node, the importer's at the client's. It returns where clients
+// call, when all that can be prepared is.
 func (b *bench) gateways(ctx context.Context, s *session, flags ...string) (string, error) {
 	at := map[string]place{}
 	for role, ref := range map[string]string{"Service": string(service), "Exporter": string(service), "Importer": string(client)} {
@@ -47,6 +47,13 @@ func (b *bench) gateways(ctx context.Context, s *session, flags ...string) (stri
 		if err := render(filepath.Join(s.dir, name), "native/"+name, at); err != nil {
 			return "", err
 		}
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return "", err
+	}
+	if _, err := s.serve(ctx, servedPort, "sh", "-c", fmt.Sprintf("exec %s sink :%s >> %s", self, servedPort, s.sinkFile())); err != nil {
+		return "", err
 	}
 	bin := filepath.Dir(b.agent)
 	prepare := exec.CommandContext(ctx, "sh", "identities.sh")
@@ -69,6 +76,9 @@ func (b *bench) gateways(ctx context.Context, s *session, flags ...string) (stri
 	}
 	return net.JoinHostPort(at["Importer"].IP, importPort), nil
 }
+
+// sinkFile is what the sink prints.
+func (s *session) sinkFile() string { return filepath.Join(s.dir, "sink") }
 
 // render writes a file of a system with the places filled in.
 func render(to, from string, at map[string]place) error {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"os"
 	"time"
 )
 
@@ -20,13 +19,6 @@ func (b *bench) idleConnections(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
-	self, err := os.Executable()
-	if err != nil {
-		return err
-	}
-	if _, err := s.serve(ctx, servedPort, self, "sink", "echo", ":"+servedPort); err != nil {
-		return err
-	}
 	address, err := b.gateways(ctx, s)
 	if err != nil {
 		return err
@@ -83,7 +75,7 @@ func (s *session) greeted(ctx context.Context, address string) (net.Conn, error)
 	}
 	const patience = 10 * time.Second
 	_ = conn.SetDeadline(time.Now().Add(patience)) // of one that is over reading tells
-	_, err = io.WriteString(conn, "x")
+	_, err = io.WriteString(conn, echoLabel+"x")
 	if err == nil {
 		_, err = io.ReadFull(conn, make([]byte, 1))
 	}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"path/filepath"
 	"strings"
 	"time"
 
@@ -28,14 +27,6 @@ func (b *bench) neighbourly(ctx context.Context) (err error) {
 	if err := s.both(ctx, narrow, impair.UnitPacket); err != nil {
 		return err
 	}
-	self, err := os.Executable()
-	if err != nil {
-		return err
-	}
-	seen := filepath.Join(s.dir, "sink")
-	if _, err := s.serve(ctx, servedPort, "sh", "-c", fmt.Sprintf("exec %s sink count :%s >> %s", self, servedPort, seen)); err != nil {
-		return err
-	}
 	through, err := b.gateways(ctx, s)
 	if err != nil {
 		return err
@@ -43,11 +34,11 @@ func (b *bench) neighbourly(ctx context.Context) (err error) {
 	straight := net.JoinHostPort(serviceHost, servedPort)
 	var jain, loss []float64
 	for range rounds {
-		alone, err := s.beside(ctx, seen, [2]string{straight, straight}, lasts)
+		alone, err := s.beside(ctx, [2]string{straight, straight}, lasts)
 		if err != nil {
 			return err
 		}
-		with, err := s.beside(ctx, seen, [2]string{straight, through}, lasts)
+		with, err := s.beside(ctx, [2]string{straight, through}, lasts)
 		if err != nil {
 			return err
 		}
@@ -79,30 +70,17 @@ func (r besides) jain() float64 {
 }
 
 // beside has two flows say all they can, and reads what came of each.
-func (s *session) beside(ctx context.Context, seen string, to [2]string, lasts time.Duration) (besides, error) {
+func (s *session) beside(ctx context.Context, to [2]string, lasts time.Duration) (besides, error) {
 	before, err := s.towards(ctx)
 	if err != nil {
 		return besides{}, err
 	}
-	var flows [2]net.Conn
-	for i, address := range to {
-		conn, err := s.Dial(ctx, client, address)
-		if err != nil {
-			return besides{}, err
-		}
-		flows[i] = conn
-		go func() {
-			_, err := fmt.Fprintf(conn, "%-*d", labelBytes, i)
-			for data := make([]byte, 64<<10); err == nil; {
-				_, err = conn.Write(data)
-			}
-		}()
+	end, err := s.pour(ctx, to[:])
+	if err != nil {
+		return besides{}, err
 	}
 	err = pause(ctx, lasts)
-	for _, conn := range flows {
-		_ = conn.(*net.TCPConn).SetLinger(0)
-		_ = conn.Close()
-	}
+	end()
 	if err != nil {
 		return besides{}, err
 	}
@@ -112,8 +90,34 @@ func (s *session) beside(ctx context.Context, seen string, to [2]string, lasts t
 	}
 	since, _ := after.Minus(before)
 	r := besides{lost: float64(since.Overflowed) / float64(max(since.Packets, 1))}
-	r.bytes, err = counted(ctx, seen)
+	r.bytes, err = counted(ctx, s.sinkFile())
 	return r, err
+}
+
+// pour has a flow to each address say all that it can, until they are ended.
+func (s *session) pour(ctx context.Context, to []string) (end func(), err error) {
+	var flows []net.Conn
+	end = func() {
+		for _, conn := range flows {
+			_ = conn.(*net.TCPConn).SetLinger(0)
+			_ = conn.Close()
+		}
+	}
+	for i, address := range to {
+		conn, err := s.Dial(ctx, client, address)
+		if err != nil {
+			end()
+			return nil, err
+		}
+		flows = append(flows, conn)
+		go func() {
+			_, err := fmt.Fprintf(conn, "%-*d", labelBytes, i)
+			for data := make([]byte, 64<<10); err == nil; {
+				_, err = conn.Write(data)
+			}
+		}()
+	}
+	return end, nil
 }
 
 // towards are the counters of the link to the service.

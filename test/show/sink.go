@@ -9,16 +9,19 @@ import (
 	"os"
 )
 
-// labelBytes of what a connection says first: who it is.
-const labelBytes = 8
+// labelBytes of what a connection says first: echoLabel, or who it is.
+const (
+	labelBytes = 8
+	echoLabel  = "echo    "
+)
 
-// sink takes whatever connections say, or says it back. Of each that has a label it prints
-// how many bytes it said, when it is over.
+// sink takes what connections say. To one that begins with echoLabel it says the rest back;
+// of any other it prints how many bytes it said, when it is over.
 func sink(ctx context.Context, args []string) error {
-	if len(args) != 2 || args[0] != "count" && args[0] != "echo" {
-		return errors.New("sink takes count|echo LISTEN")
+	if len(args) != 1 {
+		return errors.New("sink takes LISTEN")
 	}
-	l, err := new(net.ListenConfig).Listen(ctx, "tcp", args[1])
+	l, err := new(net.ListenConfig).Listen(ctx, "tcp", args[0])
 	if err != nil {
 		return err
 	}
@@ -28,18 +31,21 @@ func sink(ctx context.Context, args []string) error {
 		if err != nil {
 			return ctx.Err()
 		}
-		go func() {
-			defer func() { _ = conn.Close() }()
-			if args[0] == "echo" {
-				_, _ = io.Copy(conn, conn) // a client that goes away is no fault of ours
-				return
-			}
-			label := make([]byte, labelBytes)
-			if _, err := io.ReadFull(conn, label); err != nil {
-				return
-			}
-			n, _ := io.Copy(io.Discard, conn)
-			_, _ = fmt.Fprintf(os.Stdout, "%s %d\n", label, n)
-		}()
+		go take(conn)
 	}
+}
+
+// take serves one connection. A client that goes away is no fault of ours.
+func take(conn net.Conn) {
+	defer func() { _ = conn.Close() }()
+	label := make([]byte, labelBytes)
+	if _, err := io.ReadFull(conn, label); err != nil {
+		return
+	}
+	if string(label) == echoLabel {
+		_, _ = io.Copy(conn, conn)
+		return
+	}
+	n, _ := io.Copy(io.Discard, conn)
+	_, _ = fmt.Fprintf(os.Stdout, "%s %d\n", label, n)
 }

@@ -12,6 +12,7 @@ import (
 	"skerry.dev/skerry/fabric/snapshot"
 	"skerry.dev/skerry/fabric/transport"
 	"skerry.dev/skerry/internal/nearest"
+	"skerry.dev/skerry/internal/quantity"
 	"skerry.dev/skerry/internal/strict"
 )
 
@@ -34,6 +35,8 @@ func (r *reader) peer(name string, data []byte) {
 			Transport string `yaml:"transport,omitempty"`
 			// Metered links are not taught their path by bytes for nobody.
 			Metered bool `yaml:"metered,omitempty"`
+			// Bandwidth bounds all its streams together, each way: 100mbit.
+			Bandwidth quantity.Rate `yaml:"bandwidth,omitempty"`
 		} `yaml:"spec"`
 	}
 	d, ok := r.decode(name, data, &p, &p.object)
@@ -48,7 +51,9 @@ func (r *reader) peer(name string, data []byte) {
 	if !slices.Contains(known, p.Spec.Transport) {
 		r.fail(d.Errorf("spec.transport", nearest.Hint(p.Spec.Transport, known), "no transport %q", p.Spec.Transport))
 	}
-	r.into.Peers = append(r.into.Peers, snapshot.Peer{Name: p.Metadata.Name, Gateways: p.Spec.Gateways, Transport: p.Spec.Transport, Metered: p.Spec.Metered})
+	r.into.Peers = append(r.into.Peers, snapshot.Peer{
+		Name: p.Metadata.Name, Gateways: p.Spec.Gateways, Transport: p.Spec.Transport, Metered: p.Spec.Metered, Bandwidth: int64(p.Spec.Bandwidth),
+	})
 }
 
 // port of a service.
