@@ -32,6 +32,7 @@ var onOne = []struct {
 	{"state", seesState},
 	{"logs", readsLogs},
 	{"run", runsInAPod},
+	{"timers", coalescesTimers},
 	{"load", loadsImages},
 	{"evict", evicts},
 	{"repair", repairs},
@@ -72,6 +73,44 @@ func deploy(t *testing.T, c *cluster.Cluster) cluster.PodState {
 		}
 	})
 	return only(t, c, "default/hello")
+}
+
+// coalescesTimers holds that Kubernetes' own programs have few wake-ups, and pods the
+// timers that every program has.
+func coalescesTimers(t *testing.T, lab *host.Lab) {
+	deploy(t, open(t, lab))
+	running, err := lab.Running()
+	if err != nil {
+		t.Fatal(err)
+	}
+	const usual, slack = "50000", "20000000"
+	want := map[string]string{"kube-apiserver": slack, "kubelet": slack, "etcd": slack, "containerd": usual, "/skerry-agent": usual}
+	seen := map[string]bool{}
+	var pids []int
+	for _, p := range running {
+		pids = append(pids, p.Pids...)
+	}
+	for _, pid := range pids {
+		at := fmt.Sprintf("/proc/%d/", pid)
+		line, err := os.ReadFile(at + "cmdline")
+		if err != nil {
+			continue // it has ended
+		}
+		args := strings.Split(string(line), "\x00")
+		for _, name := range []string{args[0], filepath.Base(args[0]), args[min(1, len(args)-1)]} {
+			got, err := os.ReadFile(at + "timerslack_ns")
+			if want[name] == "" || err != nil {
+				continue
+			}
+			seen[name] = true
+			if strings.TrimSpace(string(got)) != want[name] {
+				t.Errorf("%s has a slack of %s ns, want %s", name, got, want[name])
+			}
+		}
+	}
+	if len(seen) != len(want) {
+		t.Errorf("seen are %v", seen)
+	}
 }
 
 func state(t *testing.T, c *cluster.Cluster) cluster.State {

@@ -9,6 +9,9 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"time"
+
+	"golang.org/x/sys/unix"
 
 	"skerry.dev/skerry/internal/complaint"
 	"skerry.dev/skerry/lab/host"
@@ -47,6 +50,14 @@ func threads(clusters int) string {
 	return fmt.Sprintf("GOMAXPROCS=%d", max(1, runtime.NumCPU()/clusters))
 }
 
+// timerSlack is how late a timer of a cluster's own programs may be, so that those of a
+// moment wake them once (PR_SET_TIMERSLACK): they have some hundred timers a second, which
+// took a quarter of what an idle cluster takes. Pods' timers stay as they are.
+const timerSlack = 20 * time.Millisecond
+
+// coalesce has the thread that starts a program give it the slack.
+func coalesce() error { return unix.Prctl(unix.PR_SET_TIMERSLACK, uintptr(timerSlack), 0, 0, 0) }
+
 // noProxy keeps the way by which the user fetches modules from being taken for the
 // way to an API server.
 var noProxy = []string{"NO_PROXY=*", "no_proxy=*"}
@@ -74,8 +85,12 @@ func (c *Cluster) startProgram(m member, name string, args []string, inherited .
 	}
 	defer func() { _ = log.Close() }()
 	path := filepath.Dir(c.options.Programs["containerd-shim-runc-v2"]) + ":" + os.Getenv("PATH")
+	enter := coalesce
+	if name == "containerd" { // pods are its children, and would inherit it
+		enter = nil
+	}
 	p, err := c.lab.Start(host.Command{
-		Node: m.Ref(), Name: m.process(name), Args: args, Dir: c.plane.dir, Files: inherited,
+		Enter: enter, Node: m.Ref(), Name: m.process(name), Args: args, Dir: c.plane.dir, Files: inherited,
 		Env: slices.Concat(quickToNotice, noProxy, []string{threads(len(c.lab.Topology.Clusters)), "PATH=" + path}), Stdout: log, Stderr: log,
 	})
 	if err != nil {
