@@ -54,6 +54,7 @@ func root() *cobra.Command {
 		listenerCommand(),
 		linksCommand(),
 		holdCommand(),
+		awakeCommand(),
 		forwardCommand(),
 		registryCommand(),
 	)

@@ -139,6 +139,11 @@ func (r *runner) run(ctx context.Context, recordOf func(now Record) Record) (err
 		}
 		return err
 	}
+	sleep, err := lab.StayAwake(r.Agent)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, sleep()) }()
 	now, err := r.describe(ctx, lab)
 	if err != nil {
 		return err

@@ -28,22 +28,22 @@ func (b *bench) besideBulk(ctx context.Context) (err error) {
 	if err := s.both(ctx, link, impair.UnitPacket); err != nil {
 		return err
 	}
-	address, err := b.gateways(ctx, s)
+	p, err := b.gateways(ctx, s, false)
 	if err != nil {
 		return err
 	}
-	idle, err := s.echoes(ctx, address, requests)
+	idle, err := s.echoes(ctx, p.address, requests)
 	if err != nil {
 		return err
 	}
-	end, err := s.pour(ctx, slices.Repeat([]string{address}, streams))
+	end, err := s.pour(ctx, slices.Repeat([]string{p.address}, streams))
 	if err != nil {
 		return err
 	}
 	const settle = 5 * time.Second
 	if err = pause(ctx, settle); err == nil {
 		var busy measure.Sorted
-		if busy, err = s.echoes(ctx, address, requests); err == nil {
+		if busy, err = s.echoes(ctx, p.address, requests); err == nil {
 			own := float64(queue) * 8e9 / rate
 			bound := times*idle.Quantile(0.99) + own
 			b.print(line{

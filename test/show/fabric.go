@@ -40,7 +40,7 @@ func showFabric(ctx context.Context, b *bench) (err error) {
 			return err
 		}
 	}
-	for _, measure := range []func(context.Context) error{b.idleConnections, b.besideBulk, b.neighbourly} {
+	for _, measure := range []func(context.Context) error{b.idleConnections, b.besideBulk, b.neighbourly, b.fabricFaults} {
 		if err := measure(ctx); err != nil {
 			return err
 		}

@@ -19,11 +19,11 @@ func (b *bench) idleConnections(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
-	address, err := b.gateways(ctx, s)
+	p, err := b.gateways(ctx, s, false)
 	if err != nil {
 		return err
 	}
-	before, err := s.gatewaysUse()
+	before, err := p.gatewaysUse()
 	if err != nil {
 		return err
 	}
@@ -34,7 +34,7 @@ func (b *bench) idleConnections(ctx context.Context) (err error) {
 		}
 	}()
 	for range connections {
-		conn, err := s.greeted(ctx, address)
+		conn, err := s.greeted(ctx, p.address)
 		if err != nil {
 			return fmt.Errorf("connection %d: %w", len(all)+1, err)
 		}
@@ -44,14 +44,14 @@ func (b *bench) idleConnections(ctx context.Context) (err error) {
 	if err := pause(ctx, settle); err != nil {
 		return err
 	}
-	began, err := s.gatewaysUse()
+	began, err := p.gatewaysUse()
 	if err != nil {
 		return err
 	}
 	if err := pause(ctx, lasts); err != nil {
 		return err
 	}
-	ended, err := s.gatewaysUse()
+	ended, err := p.gatewaysUse()
 	if err != nil {
 		return err
 	}

@@ -27,7 +27,7 @@ func (b *bench) neighbourly(ctx context.Context) (err error) {
 	if err := s.both(ctx, narrow, impair.UnitPacket); err != nil {
 		return err
 	}
-	through, err := b.gateways(ctx, s)
+	p, err := b.gateways(ctx, s, false)
 	if err != nil {
 		return err
 	}
@@ -38,7 +38,7 @@ func (b *bench) neighbourly(ctx context.Context) (err error) {
 		if err != nil {
 			return err
 		}
-		with, err := s.beside(ctx, [2]string{straight, through}, lasts)
+		with, err := s.beside(ctx, [2]string{straight, p.address}, lasts)
 		if err != nil {
 			return err
 		}

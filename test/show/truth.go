@@ -60,7 +60,14 @@ func (b *bench) agreement(ctx context.Context, s *session) error {
 func (b *bench) toolsAgree(ctx context.Context, s *session, rtt time.Duration, where, command string) error {
 	const rounds = 5
 	const bound = float64(150 * time.Microsecond)
-	got, err := quietly(ctx, func() (views, error) { return s.inTurns(ctx, rtt, rounds) })
+	got, err := quietly(ctx, func() (v views, err error) {
+		sleep, err := s.StayAwake(s.agent)
+		if err != nil {
+			return v, err
+		}
+		defer func() { err = errors.Join(err, sleep()) }()
+		return s.inTurns(ctx, rtt, rounds)
+	})
 	if err != nil {
 		return err
 	}
