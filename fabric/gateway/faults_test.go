@@ -264,7 +264,7 @@ func TestSilentGateway(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer conn.Close()
+		t.Cleanup(func() { conn.Close() })
 		_, _ = conn.Write([]byte("hello"))
 		lost[i] = conn
 	}

@@ -45,7 +45,7 @@ func run(t *testing.T, config gateway.Config, s *snapshot.Snapshot, next <-chan 
 }
 
 // start runs a gateway until it is ended.
-func start(t *testing.T, config gateway.Config, s *snapshot.Snapshot, next <-chan *snapshot.Snapshot) (said *log, end func()) {
+func start(t testing.TB, config gateway.Config, s *snapshot.Snapshot, next <-chan *snapshot.Snapshot) (said *log, end func()) {
 	t.Helper()
 	said = &log{}
 	g, err := gateway.New(config, slog.New(slog.NewTextHandler(said, nil)))
@@ -64,7 +64,7 @@ func start(t *testing.T, config gateway.Config, s *snapshot.Snapshot, next <-cha
 }
 
 // echo is a service that says back what it hears, at the address that it gives.
-func echo(t *testing.T) string {
+func echo(t testing.TB) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -92,7 +92,7 @@ func target(name string) transport.Target {
 }
 
 // port is an address that nobody listens at.
-func port(t *testing.T) string {
+func port(t testing.TB) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

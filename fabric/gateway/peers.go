@@ -106,7 +106,7 @@ func (g *Gateway) settled() bool {
 	links := slices.Collect(maps.Values(g.links))
 	g.mu.Unlock()
 	for _, l := range links {
-		if !l.carrier.Settled() && l.carrier.Health().State != transport.Down {
+		if !l.carrier.Path().Settled && l.carrier.Health().State != transport.Down {
 			return false
 		}
 	}

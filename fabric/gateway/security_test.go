@@ -83,7 +83,7 @@ func TestHostileCallers(t *testing.T) {
 	}{
 		"no certificate":          {func() { h.dial(nobody) }, `handshake_failures_total{reason="tls"}`, []string{"peer refused", "certificate"}},
 		"an older TLS":            {func() { h.dial(old) }, `handshake_failures_total{reason="tls"}`, []string{"peer refused", "unsupported versions"}},
-		"another authority":       {func() { h.dial(h.as(stranger)) }, `handshake_failures_total{reason="untrusted"}`, []string{"peer refused", "untrusted"}},
+		"another authority":       {func() { h.dial(h.as(stranger)) }, `handshake_failures_total{reason="untrusted"}`, []string{"peer refused", "not to be trusted"}},
 		"an expired certificate":  {func() { h.dial(h.as(late)) }, `handshake_failures_total{reason="expired"}`, []string{"peer refused", "expired"}},
 		"no TLS":                  {func() { h.say("GET / HTTP/1.1\r\n\r\n") }, `handshake_failures_total{reason="not-tls"}`, []string{"peer refused"}},
 		"a hello byte by byte":    {func() { h.say("\x16\x03") }, `handshake_failures_total{reason="timeout"}`, []string{"peer refused", "deadline exceeded"}},

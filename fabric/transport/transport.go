@@ -63,9 +63,6 @@ type Carrier interface {
 	Carry(ctx context.Context, r Request, app Conn) error
 	// Path says what is known of the way, and asks nobody.
 	Path() Path
-	// Settled says that nothing more is being prepared: what begins now goes as fast as it
-	// ever will.
-	Settled() bool
 	// Streams counts those that are open.
 	Streams() int
 	// Recheck ends connections whose peer is not to be trusted any more, and says why.
@@ -79,6 +76,9 @@ type Path struct {
 	// Ready says that a stream would begin without a dial that may fail, and that the
 	// gateway has answered of late.
 	Ready bool
+	// Settled says that nothing more is being prepared: what begins now goes as fast as it
+	// ever will.
+	Settled bool
 	// RTT is how long its answers take, 0 while that is not known.
 	RTT time.Duration
 	// Loss is the share of packets that are lost on the way there.

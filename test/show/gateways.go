@@ -62,7 +62,7 @@ const second = topology.Ref("c1/head")
 
 // gateways starts a pair: the exporter's at the service's node, the importer's at the
 // client's. When it returns, all that can be prepared is.
-func (b *bench) gateways(ctx context.Context, s *session, withSecond bool, flags ...string) (*pair, error) {
+func (b *bench) gateways(ctx context.Context, s *session, withSecond bool) (*pair, error) {
 	at := map[string]place{}
 	for role, ref := range map[string]topology.Ref{"Service": service, "Exporter": service, "Importer": client, "Second": second} {
 		node, err := s.Topology.Node(ref)
@@ -75,13 +75,13 @@ func (b *bench) gateways(ctx context.Context, s *session, withSecond bool, flags
 	if err := p.prepare(ctx, at, withSecond); err != nil {
 		return nil, err
 	}
-	p.add("exporter", service, append(flags, "--resources", "exporter-resources", "--listen", at["Exporter"].IP+":7443"))
+	p.add("exporter", service, []string{"--resources", "exporter-resources", "--listen", at["Exporter"].IP + ":7443"})
 	names := []string{"exporter"}
 	if withSecond {
-		p.add("exporter2", second, append(flags, "--resources", "exporter-resources", "--listen", at["Second"].IP+":7443"))
+		p.add("exporter2", second, []string{"--resources", "exporter-resources", "--listen", at["Second"].IP + ":7443"})
 		names = append(names, "exporter2")
 	}
-	p.add("importer", client, append(flags, "--resources", "importer-resources"))
+	p.add("importer", client, []string{"--resources", "importer-resources"})
 	for _, name := range append(names, "importer") {
 		if err := p.start(ctx, name); err != nil {
 			return nil, err

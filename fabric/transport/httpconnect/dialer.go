@@ -96,11 +96,8 @@ func (d *Dialer) Health() transport.Health {
 // Path implements transport.Carrier: nothing is opened ahead, so all that is known is
 // how long the last dial took for a round trip.
 func (d *Dialer) Path() transport.Path {
-	return transport.Path{Ready: true, RTT: time.Duration(d.rtt.Load()), Streams: d.Streams()}
+	return transport.Path{Ready: true, Settled: true, RTT: time.Duration(d.rtt.Load()), Streams: d.Streams()}
 }
-
-// Settled implements transport.Carrier.
-func (d *Dialer) Settled() bool { return true }
 
 // Streams implements transport.Carrier.
 func (d *Dialer) Streams() int {

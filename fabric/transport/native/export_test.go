@@ -43,3 +43,11 @@ func (p *Pool) EndLanes(n int) {
 		}
 	}
 }
+
+// Unshare has the pool begin no more streams on the connection that they share, until
+// there is another.
+func (p *Pool) Unshare() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.shared = nil
+}

@@ -116,13 +116,7 @@ func (p *Pool) fill(ctx context.Context) error {
 			if err != nil {
 				return err
 			}
-			go func() {
-				p.options.Training.train(c)
-				p.measure() // whether a bundle is needed
-				p.offerTo(c)
-				c.taught()
-				p.put(c)
-			}()
+			go p.learn(c)
 			return nil
 		})
 	}
@@ -159,41 +153,6 @@ func (p *Pool) measure() {
 	if now != before {
 		p.offer(now)
 		p.want() // perhaps a bundle
-	}
-}
-
-// join dials the connection that streams share, if there is none.
-func (p *Pool) join(ctx context.Context) error {
-	p.mu.Lock()
-	has := p.shared != nil
-	p.mu.Unlock()
-	if has {
-		return nil
-	}
-	s, err := p.share(ctx)
-	if err != nil {
-		return err
-	}
-	p.mu.Lock()
-	p.shared = s
-	p.mu.Unlock()
-	p.finish() // of a pool that was closed meanwhile
-	go p.ask(s)
-	go func(since time.Time) {
-		<-s.CloseChan()
-		p.forsake(s)
-		rest(since)
-		p.want()
-	}(time.Now())
-	return nil
-}
-
-// forsake begins no more streams on a connection that streams share.
-func (p *Pool) forsake(s *session) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.shared == s {
-		p.shared = nil
 	}
 }
 
@@ -285,6 +244,15 @@ func (p *Pool) place(ctx context.Context, s *session) (*connection, error) {
 	return p.run(one, s.conn, false)
 }
 
+// learn has a connection get to know its path before it is free.
+func (p *Pool) learn(c *connection) {
+	p.options.Training.train(c)
+	p.measure() // whether a bundle is needed
+	p.offerTo(c)
+	c.taught()
+	p.put(c)
+}
+
 // put gives a connection back.
 func (p *Pool) put(c *connection) {
 	p.mu.Lock()
@@ -350,6 +318,10 @@ func (p *Pool) run(conn net.Conn, over *tls.Conn, own bool) (*connection, error)
 	c.own = own
 	c.freed = func(c *connection) {
 		p.released()
+		if c.own && !c.here.Load() { // a stream could not wait until it knew its path
+			go p.learn(c)
+			return
+		}
 		p.put(c)
 	}
 	c.verify = func() error { return p.trust(over) }

@@ -8,8 +8,8 @@ import (
 )
 
 // bbr takes more than its part of a queue that is short, and fills it until the others
-// lose packets (Ware et al., Modeling BBR's Interactions with Loss-Based Congestion
-// Control, 2019). So a stream that lasts goes on by cubic where it meets others.
+// lose packets (Ware et al., IMC 2019). So a stream that lasts goes on by cubic where it
+// meets some.
 const bbr, cubic = "bbr", "cubic"
 
 // neighbour is how a connection treats others on its path.

@@ -48,6 +48,41 @@ func (p *Pool) share(ctx context.Context) (*session, error) {
 	return &session{Session: mux, conn: conn}, nil
 }
 
+// join dials the connection that streams share, if there is none.
+func (p *Pool) join(ctx context.Context) error {
+	p.mu.Lock()
+	has := p.shared != nil
+	p.mu.Unlock()
+	if has {
+		return nil
+	}
+	s, err := p.share(ctx)
+	if err != nil {
+		return err
+	}
+	p.mu.Lock()
+	p.shared = s
+	p.mu.Unlock()
+	p.finish() // of a pool that was closed meanwhile
+	go p.ask(s)
+	go func(since time.Time) {
+		<-s.CloseChan()
+		p.forsake(s)
+		rest(since)
+		p.want()
+	}(time.Now())
+	return nil
+}
+
+// forsake begins no more streams on a connection that streams share.
+func (p *Pool) forsake(s *session) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.shared == s {
+		p.shared = nil
+	}
+}
+
 // session is a connection that streams share.
 type session struct {
 	*yamux.Session

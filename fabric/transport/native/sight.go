@@ -107,14 +107,12 @@ func (p *Pool) Path() transport.Path {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	ready := (len(p.free) > 0 || p.shared != nil) && !p.sight.silent(time.Now())
-	return transport.Path{Ready: ready, RTT: p.sight.rtt, Loss: p.sight.loss(), Streams: p.demand.now}
+	return transport.Path{Ready: ready, Settled: p.settledLocked(), RTT: p.sight.rtt, Loss: p.sight.loss(), Streams: p.demand.now}
 }
 
-// Settled implements transport.Carrier: the connections that are needed are there, and
-// both sides know their paths.
-func (p *Pool) Settled() bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
+// settledLocked says whether the connections that are needed are there, and both sides know
+// their paths.
+func (p *Pool) settledLocked() bool {
 	known := 0
 	for c := range p.all {
 		if c.own && c.settled() {
