@@ -78,9 +78,9 @@ func NewPool(address string, config *tls.Config, o Options) *Pool {
 // streams. Connections that were needed at once for a while are given up by and by.
 func (p *Pool) Keep(ctx context.Context) {
 	defer p.close()
-	turn, look := time.NewTicker(span), time.NewTicker(time.Second)
+	go p.watch(ctx) // which no dial holds up
+	turn := time.NewTicker(span)
 	defer turn.Stop()
-	defer look.Stop()
 	wait := retryLeast
 	for {
 		var again <-chan time.Time
@@ -97,9 +97,6 @@ func (p *Pool) Keep(ctx context.Context) {
 		case <-again:
 		case <-turn.C:
 			p.cool()
-		case <-look.C:
-			p.measure()
-			p.giveUp(time.Now())
 		}
 	}
 }

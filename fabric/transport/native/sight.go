@@ -1,6 +1,7 @@
 package native
 
 import (
+	"context"
 	"time"
 
 	"skerry.dev/skerry/fabric/transport"
@@ -80,6 +81,22 @@ func (p *Pool) ask(s *session) {
 			p.mu.Unlock()
 			return
 		case <-tick.C:
+		}
+	}
+}
+
+// watch looks every second what packets are lost and who is silent, until the context
+// ends.
+func (p *Pool) watch(ctx context.Context) {
+	look := time.NewTicker(time.Second)
+	defer look.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case now := <-look.C:
+			p.measure()
+			p.giveUp(now)
 		}
 	}
 }
