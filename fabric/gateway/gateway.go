@@ -79,6 +79,7 @@ type Gateway struct {
 	trainings map[string]*native.Training
 	// callers are connections of peers.
 	callers map[*caller]bool
+	firsts  firsts
 }
 
 // servers answer peers.
@@ -178,8 +179,8 @@ func (g *Gateway) Run(ctx context.Context, first *snapshot.Snapshot, next <-chan
 	}
 	g.running.Go(func() { changes.Watch(hard, g.config.Identity, reloadEvery, g.reload) })
 	g.enter(admin.Serving)
-	g.running.Go(func() { g.awaitReady(hard) })
 	g.log.Info("serving", "gateway", g.identity.Current().Name.String(), "peers", len(first.Peers))
+	g.running.Go(func() { g.awaitReady(hard) })
 	for {
 		select {
 		case s := <-next:

@@ -81,9 +81,11 @@ func (g *Gateway) carry(ctx context.Context, i snapshot.Import, app transport.Co
 			allowed[name], peers = d, append(peers, p)
 		}
 	}
-	for _, l := range g.reachable(peers) {
+	ways := g.reachable(peers)
+	first := g.first(i, ways, app)
+	for _, l := range ways {
 		entry.Chosen(l.peer, allowed[l.peer])
-		r := transport.Request{Target: i.Target, Source: from, Client: client, Confirm: i.Confirm, Traffic: entry.Via(l.address)}
+		r := transport.Request{Target: i.Target, Source: from, Client: client, Confirm: i.Confirm, First: first, Traffic: entry.Via(l.address)}
 		r.Traffic.Pace(now.paces[l.peer])
 		err := l.carrier.Carry(ctx, r, app)
 		if errors.Is(err, transport.ErrNotOpened) {

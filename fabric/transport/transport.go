@@ -44,6 +44,9 @@ type Request struct {
 	Client Client
 	// Confirm has the application's connection begin when the service has accepted.
 	Confirm bool
+	// First is what the application has said already. Of an application's connection no more
+	// is read until it is sent.
+	First []byte
 	// Traffic counts what passes; nil where nobody asks.
 	Traffic *Traffic
 }

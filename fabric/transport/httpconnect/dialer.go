@@ -56,6 +56,11 @@ func (d *Dialer) Carry(ctx context.Context, r transport.Request, app transport.C
 		return d.notOpened(err, app)
 	}
 	r.Traffic.Opened()
+	if _, err := conn.Write(r.First); err != nil {
+		transport.Reset(app)
+		return errors.Join(err, conn.Close())
+	}
+	r.Traffic.ToPeer(len(r.First))
 	d.mu.Lock()
 	d.open[conn.half] = true
 	d.mu.Unlock()

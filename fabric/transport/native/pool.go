@@ -184,6 +184,7 @@ func (p *Pool) open(ctx context.Context, r transport.Request) (s *stream, err er
 	if err != nil {
 		return nil, err
 	}
+	buf = append(buf, r.First...)
 	for range tries {
 		c, failed := p.take(ctx)
 		if failed != nil {
@@ -194,6 +195,7 @@ func (p *Pool) open(ctx context.Context, r transport.Request) (s *stream, err er
 			continue
 		}
 		if err = c.out(kindOpen, s.id, buf); err == nil {
+			r.Traffic.ToPeer(len(r.First))
 			return s, nil
 		}
 		c.end(err)

@@ -1,9 +1,13 @@
 package native_test
 
 import (
+	"context"
+	"io"
 	"net"
 	"testing"
 	"time"
+
+	"skerry.dev/skerry/fabric/transport"
 )
 
 // A pool is settled when its connections know their paths, also those that were dialled
@@ -36,5 +40,20 @@ func TestSettles(t *testing.T) {
 	}
 	if !settles() {
 		t.Error("not settled after streams that could not wait")
+	}
+}
+
+// What an application has said already goes before what it says next.
+func TestFirst(t *testing.T) {
+	p := newPair(t, 1, to(listen(t, echo)))
+	front := listen(t, func(app *net.TCPConn) {
+		p.broken <- p.pool.Carry(context.Background(), transport.Request{Target: web, Source: map[string]string{"label/app": "x"}, First: []byte("first, ")}, app)
+	})
+	app := dial(t, front)
+	_, _ = app.Write([]byte("then"))
+	_ = app.CloseWrite()
+	heard, err := io.ReadAll(app)
+	if err != nil || string(heard) != "first, then" {
+		t.Errorf("heard %q, %v", heard, err)
 	}
 }
