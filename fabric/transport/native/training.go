@@ -32,16 +32,30 @@ type lesson struct {
 	rtt, least  time.Duration // now, and the least there was
 	packets     uint32
 	retransmits uint32
+	// crowded is since when a queue stands on the path, zero while there is none.
+	crowded time.Time
+}
+
+// see notes what TCP knows now.
+func (l *lesson) see(now time.Time, rtt, least time.Duration) {
+	l.rtt, l.least = rtt, least
+	switch {
+	case !crowded(rtt, least):
+		l.crowded = time.Time{}
+	case l.crowded.IsZero():
+		l.crowded = now
+	}
 }
 
 // shortest is the round trip below which a window grows in no time.
 const shortest = time.Millisecond
 
 // over says whether a connection has learnt what there is to learn, or costs others
-// something: a queue has grown, or one of two hundred packets is lost.
-func (l lesson) over(most int64) bool {
+// something: a queue stands for two round trips, which a moment's pause of a machine on
+// the way does not leave, or one of two hundred packets is lost.
+func (l lesson) over(now time.Time, most int64) bool {
 	const lossOne, retransmitsLeast = 200, 2
-	return l.sent >= most || l.least < shortest || crowded(l.rtt, l.least) ||
+	return l.sent >= most || l.least < shortest || !l.crowded.IsZero() && now.Sub(l.crowded) > 2*l.rtt ||
 		l.retransmits >= retransmitsLeast && l.retransmits*lossOne > l.packets
 }
 
@@ -67,9 +81,10 @@ func (t *Training) teach(l leg, most int64, idle func() bool, pad []byte, out fu
 		if info == nil {
 			return
 		}
-		at.rtt, at.least = micros(info.Rtt), micros(info.Min_rtt)
+		now := time.Now()
+		at.see(now, micros(info.Rtt), micros(info.Min_rtt))
 		at.packets, at.retransmits = info.Data_segs_out, info.Total_retrans
-		if at.over(most) || !t.budget.AllowN(time.Now(), len(pad)) {
+		if at.over(now, most) || !t.budget.AllowN(time.Now(), len(pad)) {
 			break
 		}
 		if err := out(pad); err != nil {
