@@ -15,17 +15,19 @@ import (
 // leg is the connection of TCP below one of two gateways. The zero value is one of
 // another kind, which cannot be told anything and tells nothing.
 type leg struct {
-	tcp *net.TCPConn
-	// packets and lost are what TCP had counted when it was last looked at.
-	packets, lost uint32
+	tcp  *net.TCPConn
+	last *tally
 }
+
+// tally is what TCP had counted when it was last looked at, by one who looks alone.
+type tally struct{ packets, lost uint32 }
 
 func legOf(conn net.Conn) leg {
 	if over, ok := conn.(*tls.Conn); ok {
 		conn = over.NetConn()
 	}
 	tcp, _ := conn.(*net.TCPConn)
-	return leg{tcp: tcp}
+	return leg{tcp, &tally{}}
 }
 
 // tcpRTOMaxMs bounds the pause between two tries of TCP to be heard (TCP_RTO_MAX_MS of
@@ -66,13 +68,13 @@ func (l leg) info() *unix.TCPInfo {
 }
 
 // since gives what TCP has sent, and sent again, since it was last looked at.
-func (l *leg) since() (packets, lost uint32) {
+func (l leg) since() (packets, lost uint32) {
 	i := l.info()
 	if i == nil {
 		return 0, 0
 	}
-	packets, lost = i.Data_segs_out-l.packets, i.Total_retrans-l.lost
-	l.packets, l.lost = i.Data_segs_out, i.Total_retrans
+	packets, lost = i.Data_segs_out-l.last.packets, i.Total_retrans-l.last.lost
+	*l.last = tally{i.Data_segs_out, i.Total_retrans}
 	return packets, lost
 }
 

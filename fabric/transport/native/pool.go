@@ -132,16 +132,16 @@ func (p *Pool) measure() {
 	p.mu.Lock()
 	before := p.sight.lossy()
 	var packets, lost uint32
-	count := func(l *leg) {
+	count := func(l leg) {
 		more, gone := l.since()
 		packets, lost = packets+more, lost+gone
 	}
 	for c := range p.all {
-		count(&c.leg)
+		count(c.leg)
 	}
 	if p.bundle != nil {
 		for _, l := range p.bundle.live() {
-			count(&l.leg)
+			count(l.leg)
 		}
 	}
 	p.sight.add(packets, lost)
