@@ -132,7 +132,7 @@ func TestHostNames(t *testing.T) {
 	before := net.DefaultResolver
 	t.Cleanup(func() { net.DefaultResolver = before })
 	net.DefaultResolver = &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, network, _ string) (net.Conn, error) {
-		return new(net.Dialer).DialContext(ctx, network, names.Addr())
+		return (&net.Dialer{Resolver: before}).DialContext(ctx, network, names.Addr())
 	}}
 	folders := identitytest.New(t, "c1", "c2")
 	byName := func(address string) string {
