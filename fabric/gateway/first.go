@@ -5,7 +5,6 @@ import (
 	"sync"
 	"time"
 
-	"skerry.dev/skerry/fabric/snapshot"
 	"skerry.dev/skerry/fabric/transport"
 )
 
@@ -38,12 +37,4 @@ func (f *firsts) read(app transport.Conn, rtt time.Duration) []byte {
 	n, _ := app.Read(buf[:])
 	_ = app.SetReadDeadline(time.Time{})
 	return bytes.Clone(buf[:n])
-}
-
-// first is what a client may say before anything is known of the service.
-func (g *Gateway) first(i snapshot.Import, ways []link, app transport.Conn) []byte {
-	if i.Confirm || len(ways) == 0 {
-		return nil
-	}
-	return g.firsts.read(app, ways[0].carrier.Path().RTT)
 }

@@ -81,8 +81,11 @@ func (g *Gateway) carry(ctx context.Context, i snapshot.Import, app transport.Co
 			allowed[name], peers = d, append(peers, p)
 		}
 	}
-	ways := g.reachable(peers)
-	first := g.first(i, ways, app)
+	ways, rtt := g.reachable(peers)
+	var first []byte
+	if !i.Confirm { // nothing may be said before the service has accepted
+		first = g.firsts.read(app, rtt)
+	}
 	for _, l := range ways {
 		entry.Chosen(l.peer, allowed[l.peer])
 		r := transport.Request{Target: i.Target, Source: from, Client: client, Confirm: i.Confirm, First: first, Traffic: entry.Via(l.address)}

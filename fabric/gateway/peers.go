@@ -5,6 +5,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"slices"
+	"time"
 
 	"skerry.dev/skerry/fabric/snapshot"
 	"skerry.dev/skerry/fabric/transport"
@@ -59,8 +60,9 @@ func (g *Gateway) open(ctx context.Context, w way) link {
 	return link{w, pool, stop}
 }
 
-// reachable are the ways to the gateways of peers, in the order in which to try them.
-func (g *Gateway) reachable(peers []*snapshot.Peer) (links []link) {
+// reachable are the ways to the gateways of peers, in the order in which to try them, and
+// the round trip of the first.
+func (g *Gateway) reachable(peers []*snapshot.Peer) (links []link, rtt time.Duration) {
 	var paths []transport.Path
 	g.mu.Lock()
 	for _, p := range peers {
@@ -72,10 +74,13 @@ func (g *Gateway) reachable(peers []*snapshot.Peer) (links []link) {
 	}
 	g.mu.Unlock()
 	ordered := make([]link, 0, len(links))
-	for _, i := range choose(paths, rand.IntN) {
+	for at, i := range choose(paths, rand.IntN) {
+		if at == 0 {
+			rtt = paths[i].RTT
+		}
 		ordered = append(ordered, links[i])
 	}
-	return ordered
+	return ordered, rtt
 }
 
 // paces are the bounds of peers. One that was there stays that of the streams it has.
@@ -100,13 +105,13 @@ func (g *Gateway) paces(peers []snapshot.Peer) map[string]*transport.Pace {
 	return all
 }
 
-// settled says whether all ways are as good as they will be, or lead nowhere for now.
+// settled says whether no way is being prepared, but those whose gateway is unreachable.
 func (g *Gateway) settled() bool {
 	g.mu.Lock()
 	links := slices.Collect(maps.Values(g.links))
 	g.mu.Unlock()
 	for _, l := range links {
-		if !l.carrier.Path().Settled && l.carrier.Health().State != transport.Down {
+		if h := l.carrier.Health(); !h.Settled && h.State != transport.Down {
 			return false
 		}
 	}

@@ -22,6 +22,9 @@ type Health struct {
 	Why string
 	// Connections are open; Idle ones of them, ahead of need.
 	Connections, Idle int
+	// Settled says that nothing more is being prepared: what begins now goes as fast as it
+	// ever will.
+	Settled bool
 	// DialsFailed are those that ended without a connection that the peer takes.
 	DialsFailed uint64
 	// RTT is the mean of the connections' smoothed ones, MinRTT the least that the kernel

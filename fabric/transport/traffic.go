@@ -27,7 +27,7 @@ type count struct {
 	first atomic.Int64 // ns since the begin of the stream, 0 before
 }
 
-// NewTraffic makes that of a stream which is asked for now.
+// NewTraffic makes that of a stream whose client has asked for it at that time.
 func NewTraffic(now time.Time) *Traffic { return &Traffic{begin: now} }
 
 // Pace has the stream share a bound with others, which may hold it up where its bytes are

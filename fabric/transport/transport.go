@@ -79,9 +79,6 @@ type Path struct {
 	// Ready says that a stream would begin without a dial that may fail, and that the
 	// gateway has answered of late.
 	Ready bool
-	// Settled says that nothing more is being prepared: what begins now goes as fast as it
-	// ever will.
-	Settled bool
 	// RTT is how long its answers take, 0 while that is not known.
 	RTT time.Duration
 	// Loss is the share of packets that are lost on the way there.

@@ -11,7 +11,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"sync/atomic"
+	"sync"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -60,6 +60,10 @@ func TestScripts(t *testing.T) {
 			return os.WriteFile(filepath.Join(e.WorkDir, "small.yaml"), small, 0o644)
 		},
 		Condition: func(name string) (bool, error) {
+			if script, ok := strings.CutPrefix(name, "robbed:"); ok {
+				_, is := robbed.Load(script)
+				return is, nil
+			}
 			if program, ok := strings.CutPrefix(name, "built:"); ok {
 				_, err := gobuild.Path(t.Context(), program)
 				return err == nil, nil
@@ -73,8 +77,6 @@ func TestScripts(t *testing.T) {
 			case "kubernetes":
 				// Whether the programs of clusters are built.
 				return len(gobuild.Builder{Catalogue: kube.Catalogue()}.Lacking(t.Context())) == 0, nil
-			case "robbed":
-				return robbed.Load(), nil
 			case "userspace":
 				// Whether links are emulated by a process of ours.
 				out, err := exec.Command(filepath.Join(bin, "skerry"), "doctor").Output()
@@ -133,12 +135,12 @@ func fails(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Check(os.WriteFile(ts.MkAbs("said"), stderr.Bytes(), 0o644))
 }
 
-// robbed says that a script's repetitions did not count, by what a hypervisor took.
-var robbed atomic.Bool
+// robbed are scripts whose repetitions did not count, by what a hypervisor took.
+var robbed sync.Map
 
 // counted runs an experiment until its repetitions count, each further time on a machine
 // that is its own again: counted OUT COMMAND [ARG...]. Where that never comes, the script
-// goes on with '[robbed] skip'.
+// goes on with '[robbed:SCRIPT] skip'.
 func counted(ts *testscript.TestScript, _ bool, args []string) {
 	const tries = 3
 	for range tries {
@@ -157,7 +159,7 @@ func counted(ts *testscript.TestScript, _ bool, args []string) {
 		_, err = quiet.Await(context.Background())
 		ts.Check(err)
 	}
-	robbed.Store(true)
+	robbed.Store(strings.TrimPrefix(filepath.Base(ts.Getenv("WORK")), "script-"), true)
 }
 
 // absent holds that nothing on the machine bears a lab's name: absent LAB.

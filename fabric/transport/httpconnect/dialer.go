@@ -95,13 +95,15 @@ func (d *Dialer) Health() transport.Health {
 		conns = append(conns, conn.Conn)
 	}
 	d.mu.Unlock()
-	return d.dials.Health(conns, time.Now())
+	h := d.dials.Health(conns, time.Now())
+	h.Settled = true
+	return h
 }
 
 // Path implements transport.Carrier: nothing is opened ahead, so all that is known is
 // how long the last dial took for a round trip.
 func (d *Dialer) Path() transport.Path {
-	return transport.Path{Ready: true, Settled: true, RTT: time.Duration(d.rtt.Load()), Streams: d.Streams()}
+	return transport.Path{Ready: true, RTT: time.Duration(d.rtt.Load()), Streams: d.Streams()}
 }
 
 // Streams implements transport.Carrier.

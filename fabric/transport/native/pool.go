@@ -442,7 +442,7 @@ func (p *Pool) Recheck() (refused []error) {
 		check(p.trust(s.conn), func(error) { _ = s.Close() }) // it is over either way
 	}
 	if b != nil {
-		for _, l := range b.live() {
+		for _, l := range b.live()[:min(1, len(b.live()))] { // all are to one gateway
 			check(p.trust(l.conn), b.fail)
 		}
 	}
@@ -457,13 +457,13 @@ func (p *Pool) trust(conn net.Conn) error {
 // Health implements transport.Carrier.
 func (p *Pool) Health() transport.Health {
 	p.mu.Lock()
-	idle := len(p.free)
+	idle, settled := len(p.free), p.settledLocked()
 	var conns []net.Conn
 	for c := range p.all {
 		conns = append(conns, c.conn)
 	}
 	p.mu.Unlock()
 	h := p.dials.Health(conns, time.Now())
-	h.Idle = idle
+	h.Idle, h.Settled = idle, settled
 	return h
 }

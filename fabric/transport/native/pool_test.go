@@ -16,7 +16,7 @@ func TestSettles(t *testing.T) {
 	p := newPair(t, 1, to(listen(t, echo)))
 	settles := func() bool {
 		for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(time.Millisecond) {
-			if p.pool.Path().Settled {
+			if p.pool.Health().Settled {
 				return true
 			}
 		}

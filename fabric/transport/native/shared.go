@@ -79,7 +79,7 @@ func (p *Pool) forsake(s *session) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.shared == s {
-		p.shared = nil
+		p.shared, p.sight.asked = nil, time.Time{} // who dials learns more
 	}
 }
 

@@ -60,29 +60,32 @@ func (s *sight) silence(now time.Time) time.Duration {
 func (s *sight) silent(now time.Time) bool { return s.silence(now) > silentAfter+2*s.rtt }
 
 // ask asks the gateway over and over whether it is there, on the connection that streams
-// share, until that ends.
+// share, until that ends. One on which no more begin ends with the last of them.
 func (p *Pool) ask(s *session) {
 	tick := time.NewTicker(askEvery)
 	defer tick.Stop()
-	for {
-		p.mu.Lock()
-		p.sight.ask(time.Now())
-		p.mu.Unlock()
-		rtt, err := s.Ping()
-		if err == nil {
-			p.mu.Lock()
-			p.sight.answer(rtt)
-			p.mu.Unlock()
+	for p.see(s, func() { p.sight.ask(time.Now()) }) || s.NumStreams() > 0 {
+		if rtt, err := s.Ping(); err == nil {
+			p.see(s, func() { p.sight.answer(rtt) })
 		}
 		select {
 		case <-s.CloseChan():
-			p.mu.Lock()
-			p.sight.asked = time.Time{} // who dials learns more
-			p.mu.Unlock()
 			return
 		case <-tick.C:
 		}
 	}
+	_ = s.Close() // nobody uses it
+}
+
+// see notes something of the way, if streams still begin on the session, and says so.
+func (p *Pool) see(s *session, note func()) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.shared != s {
+		return false
+	}
+	note()
+	return true
 }
 
 // watch looks every second what packets are lost and who is silent, until the context
@@ -124,7 +127,7 @@ func (p *Pool) Path() transport.Path {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	ready := (len(p.free) > 0 || p.shared != nil) && !p.sight.silent(time.Now())
-	return transport.Path{Ready: ready, Settled: p.settledLocked(), RTT: p.sight.rtt, Loss: p.sight.loss(), Streams: p.demand.now}
+	return transport.Path{Ready: ready, RTT: p.sight.rtt, Loss: p.sight.loss(), Streams: p.demand.now}
 }
 
 // settledLocked says whether the connections that are needed are there, and both sides know
