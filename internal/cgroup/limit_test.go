@@ -63,6 +63,23 @@ func TestLimitCPU(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	most := 0.0
+	for range 20 { // one second is enough on a machine that is its own
+		if most = max(most, used(t, g)); most > 0.2 {
+			break
+		}
+	}
+	if most < 0.2 || most > 0.28 {
+		t.Errorf("it used %.3f of a core, and may use 0.25", most)
+	}
+	if _, err := os.Stat("/sys/fs/cgroup/cpuacct/cpuacct.usage"); err == nil && len(limited.AccountsAsRoot()) < 4 {
+		t.Errorf("its accounts are %v", limited.AccountsAsRoot())
+	}
+}
+
+// used is the share of a core that a group uses for a second.
+func used(t *testing.T, g Group) float64 {
+	t.Helper()
 	before, err := g.Usage()
 	if err != nil {
 		t.Fatal(err)
@@ -73,13 +90,7 @@ func TestLimitCPU(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := (after.CPU - before.CPU).Seconds() / time.Since(began).Seconds()
-	if got < 0.2 || got > 0.28 { // below its limit where the machine is busy
-		t.Errorf("it used %.3f of a core, and may use 0.25", got)
-	}
-	if _, err := os.Stat("/sys/fs/cgroup/cpuacct/cpuacct.usage"); err == nil && len(limited.AccountsAsRoot()) < 4 {
-		t.Errorf("its accounts are %v", limited.AccountsAsRoot())
-	}
+	return (after.CPU - before.CPU).Seconds() / time.Since(began).Seconds()
 }
 
 // In v2 a limit is one file, and what the root lacks is not covered.

@@ -83,21 +83,21 @@ func dualLink(t *testing.T, lab *host.Lab, worker topology.Node) {
 		t.Fatal(err)
 	}
 	took := func(address netip.Addr) time.Duration {
-		least := time.Hour
-		for range 5 { // the least is without what else the machine does
-			began := time.Now()
-			conn, err := lab.Dial(t.Context(), "c2/n", netip.AddrPortFrom(address, 30080).String())
-			if err != nil {
-				t.Fatal(err)
-			}
-			least = min(least, time.Since(began))
-			_ = conn.Close()
+		began := time.Now()
+		conn, err := lab.Dial(t.Context(), "c2/n", netip.AddrPortFrom(address, 30080).String())
+		if err != nil {
+			t.Fatal(err)
 		}
-		return least
+		defer conn.Close()
+		return time.Since(began)
 	}
-	four, six := took(worker.Data.Addr()), took(worker.Data6.Addr())
+	alike := func(four, six time.Duration) bool { return max(four, six) <= min(four, six)*6/5 }
+	four, six := time.Hour, time.Minute
+	for try := 0; try < 5 || try < 50 && !alike(four, six); try++ { // the least is without what else the machine does
+		four, six = min(four, took(worker.Data.Addr())), min(six, took(worker.Data6.Addr()))
+	}
 	t.Logf("a connection takes %s by IPv4, %s by IPv6", four, six)
-	if six < 2*delay || six > four*6/5 || four > six*6/5 {
+	if min(four, six) < 2*delay || !alike(four, six) {
 		t.Errorf("a connection over a round trip of %s takes %s by IPv4, %s by IPv6", 2*delay, four, six)
 	}
 }

@@ -151,7 +151,7 @@ func (h holder) alive() bool {
 // openNet opens the holder's network namespace.
 func (h holder) openNet() (*os.File, error) {
 	f, err := os.Open(filepath.Join("/proc", strconv.Itoa(h.Pid), "ns/net"))
-	if err != nil && !h.alive() {
+	if errors.Is(err, os.ErrNotExist) || err != nil && !h.alive() { // of a process that ends its namespaces go first
 		return nil, errGone
 	}
 	return f, err

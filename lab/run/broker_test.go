@@ -114,7 +114,7 @@ func TestBrokerKilled(t *testing.T) {
 	o, said := realRun(t, func(o *Options) {
 		withBrokers(t, o, time.Millisecond, broker.Mosquitto)
 		o.Experiment.Load = experiment.Load{
-			Rate: []quantity.Frequency{200}, Duration: quantity.Duration(time.Second), Threads: []int{4},
+			Rate: []quantity.Frequency{200}, Duration: quantity.Duration(3 * time.Second), Threads: []int{4},
 		}
 		o.LabName += "-killed"
 		go func() { killed <- killUnderLoad(t.Context(), o.LabName) }()
@@ -127,7 +127,7 @@ func TestBrokerKilled(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := input.Results[0].Summary
-	if s.Requests != 200 || s.N == 0 || s.Errors == 0 || s.N+s.Errors+s.FirstN != s.Requests {
+	if s.Requests != 600 || s.N == 0 || s.Errors == 0 || s.N+s.Errors+s.FirstN != s.Requests {
 		t.Errorf("%+v", s)
 	}
 	for _, class := range s.ErrorClasses {

@@ -322,7 +322,7 @@ func TestInterrupted(t *testing.T) {
 				t.Fatalf("said\n%s", s.lines())
 			}
 			done, _ := strconv.Atoi(match[1])
-			if n := whole(); n != done || done < 2 {
+			if n := whole(); n != done || done < 1 { // the last may have been rejected since
 				t.Errorf("%d repetitions are complete, the run said %d", n, done)
 			}
 			// Every complete repetition counts with its first request apart.

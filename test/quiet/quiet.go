@@ -17,7 +17,7 @@ const (
 	probe = 3 * time.Second
 	// rest is how long the wait is between probes, waitMax how long it is in all.
 	rest    = 15 * time.Second
-	waitMax = 8 * time.Minute
+	waitMax = 5 * time.Minute
 )
 
 // Moment is when, and how much the hypervisor had taken of the cores until then.

@@ -1,8 +1,8 @@
 // Command unit runs the tests of every package, one package at a time, and tries those
 // again that failed while the hypervisor took the cores away: of tests that hold
 // measured times to bounds, such a failure says nothing. It prints what go test prints,
-// and each package that it tries again with the reason. It exits 1 when a package fails
-// on a machine that was its own, or in every try. Start at run.
+// and the tests that it tries again with the reason. It exits 1 when a test fails on a
+// machine that was its own, or in every try. Start at run.
 package main
 
 import (
@@ -23,7 +23,7 @@ import (
 )
 
 const (
-	triesMax = 3
+	triesMax = 5
 	// noisy is the share of the cores' time that a hypervisor takes from a package's
 	// run for a failure to say nothing.
 	noisy = 0.02
@@ -50,27 +50,29 @@ func run(ctx context.Context, out io.Writer, args []string) error {
 	if len(packages) == 0 {
 		packages = []string{"./..."}
 	}
-	var failed []string
-	for try := 1; ; try++ {
-		results, err := test(ctx, out, slices.Concat(flags, packages))
-		if err != nil {
-			return err
-		}
-		again, broken := judge(results, try)
-		failed = append(failed, broken...)
-		if len(again) == 0 {
-			break
-		}
+	results, err := test(ctx, out, slices.Concat(flags, packages))
+	if err != nil {
+		return err
+	}
+	again, failed := judge(results, 1)
+	for try := 2; len(again) > 0; try++ {
 		for _, r := range again {
-			fmt.Fprintf(out, "unit: %s failed while the hypervisor had %.0f%% of the cores: try %d of %d follows\n", r.name, 100*r.stolen, try+1, triesMax)
-		}
-		packages = nil
-		for _, r := range again {
-			packages = append(packages, r.name)
+			fmt.Fprintf(out, "unit: %s: %s failed while the hypervisor had %.0f%% of the cores: try %d of %d follows\n", r.name, r.which(), 100*r.stolen, try, triesMax)
 		}
 		if _, err := quiet.Await(ctx); err != nil {
 			return err
 		}
+		results = nil
+		for _, r := range again {
+			of, err := test(ctx, out, slices.Concat(flags, []string{"-run", r.pattern(), r.name}))
+			if err != nil {
+				return err
+			}
+			results = append(results, of...)
+		}
+		var broken []string
+		again, broken = judge(results, try)
+		failed = append(failed, broken...)
 	}
 	if len(failed) > 0 {
 		return fmt.Errorf("failed: %s", strings.Join(failed, ", "))
@@ -82,8 +84,27 @@ func run(ctx context.Context, out io.Writer, args []string) error {
 type result struct {
 	name   string
 	passed bool
+	// tests have failed, of those that no other contains; none where the package ended
+	// otherwise.
+	tests []string
 	// stolen is the hypervisor's share of the cores' time while it ran, of 1.
 	stolen float64
+}
+
+// which tests have failed.
+func (r result) which() string {
+	if len(r.tests) == 0 {
+		return "the package"
+	}
+	return strings.Join(r.tests, ", ")
+}
+
+// pattern is of the tests that are to be tried again, as go test -run takes it.
+func (r result) pattern() string {
+	if len(r.tests) == 0 {
+		return "."
+	}
+	return "^(" + strings.Join(r.tests, "|") + ")$"
 }
 
 // judge says which packages are to be tried again, and which have failed for good.
@@ -117,7 +138,7 @@ func test(ctx context.Context, out io.Writer, args []string) ([]result, error) {
 	if err := cmd.Start(); err != nil {
 		return nil, err
 	}
-	r := &reader{out: out, said: map[string]*strings.Builder{}, began: map[string]quiet.Moment{}}
+	r := newReader(out)
 	if err := r.read(events, quiet.Now); err != nil {
 		return nil, err
 	}
@@ -132,7 +153,13 @@ type reader struct {
 	out     io.Writer
 	said    map[string]*strings.Builder // by test, of those that have not ended
 	began   map[string]quiet.Moment
+	failed  map[string][]string // by package
+	whole   map[string]bool     // packages whose tests have all been run
 	results []result
+}
+
+func newReader(out io.Writer) *reader {
+	return &reader{out: out, said: map[string]*strings.Builder{}, began: map[string]quiet.Moment{}, failed: map[string][]string{}, whole: map[string]bool{}}
 }
 
 func (r *reader) read(events io.Reader, now func() (quiet.Moment, error)) error {
@@ -170,6 +197,9 @@ func (r *reader) take(e event, now func() (quiet.Moment, error)) error {
 		if e.Test == "" && e.Output == "PASS\n" { // the line of the package follows
 			return nil
 		}
+		if e.Test == "" && e.Output == "FAIL\n" {
+			r.whole[e.Package] = true
+		}
 		if r.said[key] == nil {
 			r.said[key] = &strings.Builder{}
 		}
@@ -180,13 +210,19 @@ func (r *reader) take(e event, now func() (quiet.Moment, error)) error {
 		}
 		delete(r.said, key)
 		if e.Test != "" {
+			if e.Action == "fail" && !strings.Contains(e.Test, "/") {
+				r.failed[e.Package] = append(r.failed[e.Package], e.Test)
+			}
 			return nil
+		}
+		if !r.whole[e.Package] { // it ended before its last test
+			delete(r.failed, e.Package)
 		}
 		at, err := now()
 		if err != nil {
 			return err
 		}
-		r.results = append(r.results, result{e.Package, e.Action != "fail", at.Since(r.began[e.Package])})
+		r.results = append(r.results, result{e.Package, e.Action != "fail", r.failed[e.Package], at.Since(r.began[e.Package])})
 	}
 	return nil
 }

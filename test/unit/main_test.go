@@ -19,19 +19,21 @@ func TestRead(t *testing.T) {
 {"Action":"start","Package":"b"}
 {"Action":"output","Package":"b","Test":"TestY","Output":"--- FAIL: TestY\n"}
 {"Action":"fail","Package":"b","Test":"TestY"}
+{"Action":"output","Package":"b","Output":"FAIL\n"}
 {"Action":"output","Package":"b","Output":"FAIL b 1s\n"}
 {"Action":"fail","Package":"b"}
 {"Action":"start","Package":"c"}
+{"Action":"fail","Package":"c","Test":"TestPanics"}
 {"Action":"output","Package":"c","Output":"FAIL c 1s\n"}
 {"Action":"fail","Package":"c"}
 not JSON
 `
 	var out strings.Builder
-	r := &reader{out: &out, said: map[string]*strings.Builder{}, began: map[string]quiet.Moment{}}
+	r := newReader(&out)
 	if err := r.read(strings.NewReader(events), quiet.Now); err != nil {
 		t.Fatal(err)
 	}
-	if want := "ok a 1s\n--- FAIL: TestY\nFAIL b 1s\nFAIL c 1s\nnot JSON\n"; out.String() != want {
+	if want := "ok a 1s\n--- FAIL: TestY\nFAIL\nFAIL b 1s\nFAIL c 1s\nnot JSON\n"; out.String() != want {
 		t.Errorf("got\n%swant\n%s", out.String(), want)
 	}
 	if got := r.results; len(got) != 3 || !got[0].passed || got[1].passed || got[2].passed {
@@ -41,6 +43,9 @@ not JSON
 	again, failed := judge(r.results, 1)
 	if len(again) != 1 || again[0].name != "b" || len(failed) != 1 || failed[0] != "c" {
 		t.Errorf("again %v, failed %v", again, failed)
+	}
+	if whole, one := r.results[2].pattern(), again[0].pattern(); whole != "." || one != "^(TestY)$" {
+		t.Errorf("tried again would be %q and %q", whole, one)
 	}
 	if again, failed := judge(r.results, triesMax); len(again) != 0 || len(failed) != 2 {
 		t.Errorf("at last: again %v, failed %v", again, failed)
