@@ -82,6 +82,11 @@ func (s *session) both(ctx context.Context, i impair.Impairment, unit impair.Uni
 	}, 1)
 }
 
+// packets sets both directions as both does, each packet apart.
+func (s *session) packets(ctx context.Context, i impair.Impairment) error {
+	return s.both(ctx, i, impair.UnitPacket)
+}
+
 // output runs a program where the client is and returns what it prints.
 func (s *session) output(ctx context.Context, args ...string) (string, error) {
 	var out, problems bytes.Buffer
@@ -122,13 +127,20 @@ func (s *session) serve(ctx context.Context, port string, args ...string) (*host
 	return nil, errors.Join(fmt.Errorf("%s does not listen", args[0]), err)
 }
 
-// request drives the workload hello-world with n requests and returns response
-// times in ns; request 1 of a kept connection is left out, since it dials.
-// Several threads start evenly over ramp.
-func (s *session) request(ctx context.Context, connection string, n, threads int, ramp time.Duration) ([]float64, error) {
+// asks are n requests to the workload hello-world, of threads that start evenly over ramp
+// and think between them.
+type asks struct {
+	connection  string
+	n, threads  int
+	ramp, think time.Duration
+}
+
+// request returns response times in ns; request 1 of a kept connection is left out, since
+// it dials.
+func (s *session) request(ctx context.Context, a asks) ([]float64, error) {
 	spec, err := json.Marshal(load.Spec{
-		Target: s.asking.host + ":" + s.asking.port, Workload: "hello-world", Iterations: n / threads, Warmup: 1,
-		Threads: threads, Ramp: quantity.Duration(ramp), Connection: connection,
+		Target: s.asking.host + ":" + s.asking.port, Workload: "hello-world", Iterations: a.n / a.threads, Warmup: 1,
+		Threads: a.threads, Ramp: quantity.Duration(a.ramp), Think: quantity.Duration(a.think), Connection: a.connection,
 	})
 	if err != nil {
 		return nil, err

@@ -48,13 +48,12 @@ func (b *bench) truthInPods(ctx context.Context, s *session, clusters []*cluster
 			return errors.Join(err, fmt.Errorf("the asker has %d pods", len(from)))
 		}
 		s.asking = asking{node: c.from.From, within: []string{"nsenter", fmt.Sprintf("--net=/proc/%d/ns/net", from[0].Pid)}, host: c.host, port: c.port}
-		there, back := c.from, host.Link{From: c.from.To, To: c.from.From}
-		there.Does, back.Does = delay(rtt/2), delay(rtt/2)
-		there.Unit, back.Unit = impair.UnitPacket, impair.UnitPacket
-		if err := s.SetLinks(ctx, []host.Link{there, back}, 1); err != nil {
-			return err
+		links := func(ctx context.Context, does impair.Impairment) error {
+			there, back := c.from, host.Link{From: c.from.To, To: c.from.From}
+			there.Does, there.Unit, back.Does, back.Unit = does, impair.UnitPacket, does, impair.UnitPacket
+			return s.SetLinks(ctx, []host.Link{there, back}, 1)
 		}
-		if err := b.toolsAgree(ctx, s, rtt, fmt.Sprintf("%s, RTT %s", c.where, rtt), kubernetesCommand); err != nil {
+		if err := b.toolsAgree(ctx, s, gate{rtt, gateRounds, fmt.Sprintf("%s, RTT %s", c.where, rtt), kubernetesCommand, links}); err != nil {
 			return err
 		}
 	}

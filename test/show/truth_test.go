@@ -75,10 +75,7 @@ func agree(ctx context.Context, s *session) (wrong []string, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := s.both(ctx, delay(rtt/2), impair.UnitPacket); err != nil {
-		return nil, err
-	}
-	v, err := s.inTurns(ctx, rtt, 1)
+	v, err := s.inTurns(ctx, gate{rtt: rtt, rounds: 1, links: s.packets})
 	if err != nil {
 		return nil, err
 	}
