@@ -57,6 +57,8 @@ type side struct {
 	open func(c *connection, s *stream, r transport.Request)
 	// freed is called when the connection can take another stream.
 	freed func(c *connection)
+	// told is called when the peer says that it knows the path; nil where nothing follows.
+	told func()
 	// verify says whether the peer is still to be trusted.
 	verify func() error
 	// bundleOf finds a bundle of the peer's, nil where there is none.
@@ -96,8 +98,8 @@ func (c *connection) frame(h header) error {
 	case kindOpen:
 		return c.opened(h)
 	case kindPad:
-		if h.length == 0 {
-			c.there.Store(true)
+		if h.length == 0 && !c.there.Swap(true) && c.told != nil {
+			go c.told()
 		}
 		return c.skip(h.length)
 	case kindPing:

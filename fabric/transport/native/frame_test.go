@@ -149,18 +149,25 @@ func TestAcceptedTwice(t *testing.T) {
 	}
 }
 
-// A ping comes back as it was.
+// A ping comes back as it was, and before anything else is said: who is called learns the
+// path once who calls knows it.
 func TestPing(t *testing.T) {
 	near, far := net.Pipe()
 	go func() { _ = NewServer(nil, "", func(string) *Training { return nil }).Serve(near, identity.Name{}) }()
 	defer far.Close()
 	_ = far.SetDeadline(time.Now().Add(20 * time.Second))
-	if _, err := far.Write(frame(kindPing, 0, []byte("now")...)); err != nil {
-		t.Fatal(err)
-	}
-	got := make([]byte, headerBytes+3)
-	if _, err := io.ReadFull(far, got); err != nil || !bytes.Equal(got, frame(kindPong, 0, []byte("now")...)) {
-		t.Errorf("%q, %v", got, err)
+	for _, turn := range []struct{ say, hear []byte }{
+		{frame(kindPing, 0, []byte("now")...), frame(kindPong, 0, []byte("now")...)},
+		{frame(kindPad, 0, 1, 2, 3), nil},
+		{frame(kindPad, 0), frame(kindPad, 0)},
+	} {
+		if _, err := far.Write(turn.say); err != nil {
+			t.Fatal(err)
+		}
+		got := make([]byte, len(turn.hear))
+		if _, err := io.ReadFull(far, got); err != nil || !bytes.Equal(got, turn.hear) {
+			t.Errorf("%q to %q, %v", got, turn.say, err)
+		}
 	}
 }
 

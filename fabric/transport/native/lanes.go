@@ -63,7 +63,7 @@ func (p *Pool) lane(ctx context.Context, b *bundle, i int) error {
 	l := newLane(conn)
 	b.lanes[i].Store(l)
 	go func() {
-		_ = l.run(b, p.options.Training) // the bundle is told
+		_ = l.run(b, p.options.Training, false) // the bundle is told
 		b.ended(i, l)
 		p.want()
 	}()
@@ -115,11 +115,9 @@ func (c *connection) useBundle(b *bundle, use bool) {
 }
 
 // run carries pieces both ways until the lane ends, and says why it did.
-func (l *lane) run(b *bundle, t *Training) error {
+func (l *lane) run(b *bundle, t *Training, called bool) error {
 	go func() {
-		pad := append(shard{size: pieceLeast}.append(nil), make([]byte, pieceLeast)...)
-		idle := func() bool { return len(l.queue) == 0 }
-		t.teach(l.leg, laneTraining, idle, pad, func(b []byte) error { _, err := l.conn.Write(b); return err })
+		t.lane(l, called)
 		l.taught.Store(true)
 		l.write()
 	}()
@@ -150,7 +148,7 @@ func (s *Server) ServeLane(conn net.Conn, peer identity.Name) error {
 	if before := b.lanes[i].Swap(l); before != nil { // the peer knows already that it is over
 		before.end()
 	}
-	err = l.run(b, s.training(peer.Cluster))
+	err = l.run(b, s.training(peer.Cluster), true)
 	if errors.Is(err, transport.ErrProtocol) {
 		b.fail(err)
 	}

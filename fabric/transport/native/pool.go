@@ -245,10 +245,9 @@ func (p *Pool) place(ctx context.Context, s *session) (*connection, error) {
 
 // learn has a connection get to know its path before it is free.
 func (p *Pool) learn(c *connection) {
-	p.options.Training.train(c)
+	p.options.Training.call(c)
 	p.measure() // whether a bundle is needed
 	p.offerTo(c)
-	c.taught()
 	p.put(c)
 }
 

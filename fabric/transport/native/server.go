@@ -60,12 +60,7 @@ func (s *Server) serve(conn net.Conn, peer identity.Name) error {
 	if leaving {
 		go c.leave()
 	}
-	if c.leg.tcp != nil { // it is not a place on one that is shared
-		go func() {
-			s.training(peer.Cluster).train(c)
-			c.taught()
-		}()
-	}
+	c.told = func() { s.training(peer.Cluster).answer(c) }
 	defer func() {
 		s.mu.Lock()
 		delete(s.all, c)

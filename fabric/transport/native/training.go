@@ -14,7 +14,9 @@ import (
 type Training struct {
 	perConnection int64
 	budget        *rate.Limiter
-	one           sync.Mutex
+	// calls is held by the connection to a gateway that learns, answers by the one from it:
+	// of two each would learn a half.
+	calls, answers sync.Mutex
 }
 
 // NewTraining allows so many bytes for each connection, and so many in an hour for all of
@@ -59,23 +61,56 @@ func (l lesson) over(now time.Time, most int64) bool {
 		l.retransmits >= retransmitsLeast && l.retransmits*lossOne > l.packets
 }
 
-// train teaches a connection its path, until it is needed or ends.
-func (t *Training) train(c *connection) {
-	if t == nil {
-		return
+// call teaches a connection to a gateway its path, and lets the gateway learn the way
+// back.
+func (t *Training) call(c *connection) {
+	if t != nil {
+		t.calls.Lock()
+		defer t.calls.Unlock()
 	}
-	pad := make([]byte, headerBytes+payloadMax)
-	t.teach(c.leg, t.perConnection, c.idle, pad, func(b []byte) error { return c.out(kindPad, 0, b) })
+	t.train(c)
+	const long = 10 * time.Second
+	for end := time.Now().Add(long); c.idle() && !c.there.Load() && time.Now().Before(end); {
+		time.Sleep(time.Millisecond)
+	}
 }
 
-// teach sends padding over a leg until it has learnt or is needed. One leg learns at a
-// time: of two each would learn a half.
-func (t *Training) teach(l leg, most int64, idle func() bool, pad []byte, out func([]byte) error) {
+// answer teaches a connection from a gateway its path.
+func (t *Training) answer(c *connection) {
+	if t != nil {
+		t.answers.Lock()
+		defer t.answers.Unlock()
+	}
+	t.train(c)
+}
+
+// train teaches a connection its path, until it is needed or ends, and tells the peer.
+func (t *Training) train(c *connection) {
+	if t != nil {
+		pad := make([]byte, headerBytes+payloadMax)
+		t.teach(c.leg, t.perConnection, c.idle, pad, func(b []byte) error { return c.out(kindPad, 0, b) })
+	}
+	c.taught()
+}
+
+// lane teaches a lane of a bundle its path, until it is needed: one to a gateway, or from it.
+func (t *Training) lane(l *lane, from bool) {
 	if t == nil {
 		return
 	}
-	t.one.Lock()
-	defer t.one.Unlock()
+	one := &t.calls
+	if from {
+		one = &t.answers
+	}
+	one.Lock()
+	defer one.Unlock()
+	pad := append(shard{size: pieceLeast}.append(nil), make([]byte, pieceLeast)...)
+	idle := func() bool { return len(l.queue) == 0 }
+	t.teach(l.leg, laneTraining, idle, pad, func(b []byte) error { _, err := l.conn.Write(b); return err })
+}
+
+// teach sends padding over a leg until it has learnt or is needed.
+func (t *Training) teach(l leg, most int64, idle func() bool, pad []byte, out func([]byte) error) {
 	for at := (lesson{}); idle(); at.sent += int64(len(pad)) {
 		info := l.info()
 		if info == nil {
