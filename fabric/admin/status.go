@@ -63,10 +63,12 @@ func (p Peer) Reachable() bool {
 	return len(p.Gateways) == 0
 }
 
-// Gateway is one of a peer that can be called.
+// Gateway is one of a peer that can be called, or that opens the connections itself.
 type Gateway struct {
+	// Address is where it is called; of one that cannot be, its name.
 	Address   string `json:"address"`
 	Transport string `json:"transport"`
+	Reverse   bool   `json:"reverse,omitempty"`
 	Link
 }
 

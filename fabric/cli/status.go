@@ -131,7 +131,11 @@ func printLinks(w io.Writer, s *admin.Status) {
 	}
 	for _, p := range s.Peers {
 		for _, g := range p.Gateways {
-			line(p.Name, g.Address, flow.Import, g.Transport, g.Link)
+			speaks := g.Transport
+			if g.Reverse {
+				speaks += " (reverse)"
+			}
+			line(p.Name, g.Address, flow.Import, speaks, g.Link)
 		}
 	}
 	for _, c := range s.Callers {

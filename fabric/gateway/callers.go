@@ -15,10 +15,13 @@ import (
 	"skerry.dev/skerry/fabric/transport/native"
 )
 
-// caller is a peer that has called.
+// caller is a peer that has called, or calls by a connection that was offered to it.
 type caller struct {
-	conn *tls.Conn
-	name identity.Name
+	conn     *tls.Conn
+	name     identity.Name
+	protocol string
+	// verify says why it is not to be trusted any more.
+	verify func(tls.ConnectionState) error
 }
 
 // handshakeTimeout bounds a peer's handshake.
@@ -34,20 +37,24 @@ func (g *Gateway) listen(ctx context.Context) error {
 		return fmt.Errorf("listen for peers: %w", err)
 	}
 	g.listener = l
-	config := g.identity.Server(native.Protocol, native.ProtocolShared, native.ProtocolLane, httpconnect.Protocol)
+	config := g.identity.Server(native.Protocol, native.ProtocolShared, native.ProtocolLane, native.ProtocolReverse, httpconnect.Protocol)
 	handshakes := &doorway{}
 	g.accept(ctx, l, func(conn net.Conn) {
 		if !handshakes.enter(conn.RemoteAddr()) {
 			g.refuseHandshake(conn, ledger.ErrBusy)
 			return
 		}
-		c, err := shake(ctx, tls.Server(conn, config))
+		c, err := shake(ctx, conn, config)
 		handshakes.leave(conn.RemoteAddr())
-		if err != nil {
-			g.refuseHandshake(conn, err)
-			return
+		if err == nil && c.protocol == native.ProtocolReverse {
+			err = g.take(ctx, c)
 		}
-		g.serve(ctx, c)
+		switch {
+		case err != nil:
+			g.refuseHandshake(conn, err)
+		case c.protocol != native.ProtocolReverse:
+			g.serve(ctx, c)
+		}
 	})
 	return nil
 }
@@ -66,6 +73,7 @@ func (g *Gateway) stopListening() {
 	if g.names != nil {
 		_ = g.names.Close() // clients ask another gateway
 	}
+	g.stopOffering()
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for address, f := range g.fronts {
@@ -75,14 +83,16 @@ func (g *Gateway) stopListening() {
 }
 
 // shake finds out who calls.
-func shake(ctx context.Context, conn *tls.Conn) (*caller, error) {
+func shake(ctx context.Context, raw net.Conn, config *tls.Config) (*caller, error) {
 	ctx, cancel := context.WithTimeout(ctx, handshakeTimeout)
 	defer cancel()
+	conn := tls.Server(raw, config)
 	if err := conn.HandshakeContext(ctx); err != nil {
 		return nil, err
 	}
-	name, err := identity.Peer(conn.ConnectionState())
-	return &caller{conn, name}, err
+	state := conn.ConnectionState()
+	name, err := identity.Peer(state)
+	return &caller{conn, name, state.NegotiatedProtocol, config.VerifyConnection}, err
 }
 
 // serve answers a peer until the connection ends.
@@ -93,7 +103,7 @@ func (g *Gateway) serve(ctx context.Context, c *caller) {
 	stop := context.AfterFunc(ctx, func() { _ = c.conn.Close() })
 	defer stop()
 	var err error
-	switch c.conn.ConnectionState().NegotiatedProtocol {
+	switch c.protocol {
 	case native.Protocol:
 		err = g.native.Serve(c.conn, c.name)
 	case native.ProtocolShared:

@@ -114,7 +114,7 @@ func (d *datagrams) callLocked(ctx context.Context, s *snapshot.Snapshot, called
 	for _, p := range s.Peers {
 		for _, address := range p.Gateways {
 			if called[p.Name] {
-				wanted[way{p.Name, address, datagram.Protocol}] = true
+				wanted[way{peer: p.Name, address: address, transport: datagram.Protocol}] = true
 			}
 		}
 	}
@@ -190,7 +190,7 @@ func (d *datagrams) reachable(i *snapshot.Import, c transport.Client) (links []d
 			continue
 		}
 		for _, address := range p.Gateways {
-			if l, has := kept[way{name, address, datagram.Protocol}]; has {
+			if l, has := kept[way{peer: name, address: address, transport: datagram.Protocol}]; has {
 				links = append(links, l)
 			}
 		}

@@ -75,6 +75,8 @@ type Gateway struct {
 	// fronts by address.
 	fronts map[string]*front
 	links  map[way]link
+	// offering ends what opens connections for peers who cannot call here.
+	offering map[way]context.CancelFunc
 	// trainings by peer.
 	trainings map[string]*native.Training
 	// callers are connections of peers.
@@ -110,7 +112,7 @@ func New(config Config, log *slog.Logger) (*Gateway, error) {
 	}
 	g := &Gateway{
 		config: config, identity: store, log: log,
-		fronts: map[string]*front{}, links: map[way]link{}, callers: map[*caller]bool{},
+		fronts: map[string]*front{}, links: map[way]link{}, offering: map[way]context.CancelFunc{}, callers: map[*caller]bool{},
 		trainings: map[string]*native.Training{},
 	}
 	g.observe()
@@ -199,6 +201,7 @@ func (g *Gateway) Run(ctx context.Context, first *snapshot.Snapshot, next <-chan
 func (g *Gateway) apply(ctx context.Context, s *snapshot.Snapshot) error {
 	g.prepare(s)
 	g.call(ctx, s.Peers)
+	g.offer(ctx, s.Peers)
 	return errors.Join(g.listenFor(ctx, s.Imports), g.datagrams.apply(ctx, s))
 }
 
@@ -216,7 +219,7 @@ func (g *Gateway) reload() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for c := range g.callers {
-		if err := g.identity.CheckCaller(c.conn.ConnectionState()); err != nil {
+		if err := c.verify(c.conn.ConnectionState()); err != nil {
 			g.log.Warn("peer refused", "peer", c.name.String(), "why", err.Error())
 			_ = c.conn.Close()
 		}

@@ -13,28 +13,44 @@ import (
 	"skerry.dev/skerry/fabric/transport/native"
 )
 
-// way is how a peer is called: at which of its gateways, and by what.
-type way struct{ peer, address, transport string }
+// way is how a peer is called: at which of its gateways, and by what. The gateway that has
+// opened the connections itself is named in place of its address.
+type way struct {
+	peer, address, transport string
+	reverse                  bool
+}
 
 // link is a way that is in use.
 type link struct {
 	way
 	carrier transport.Carrier
+	offers  *native.Offers // of one whose gateway cannot be called
 	stop    context.CancelFunc
+}
+
+// waysTo are those to the gateways of a peer, once each.
+func waysTo(p *snapshot.Peer) (all []way) {
+	for _, address := range p.Gateways {
+		if w := (way{peer: p.Name, address: address, transport: p.Transport}); !slices.Contains(all, w) {
+			all = append(all, w)
+		}
+	}
+	return all
 }
 
 // call keeps connections to the gateways of peers, and no more to those that are none.
 func (g *Gateway) call(ctx context.Context, peers []snapshot.Peer) {
-	wanted := map[way]bool{}
+	wanted, known := map[way]bool{}, map[string]bool{}
 	for _, p := range peers {
-		for _, address := range p.Gateways {
-			wanted[way{p.Name, address, p.Transport}] = true
+		known[p.Name] = true
+		for _, w := range waysTo(&p) {
+			wanted[w] = true
 		}
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for w, l := range g.links {
-		if !wanted[w] {
+		if !wanted[w] && !(w.reverse && known[w.peer]) {
 			l.stop()
 			delete(g.links, w)
 		}
@@ -49,15 +65,20 @@ func (g *Gateway) call(ctx context.Context, peers []snapshot.Peer) {
 // open begins to use a way.
 func (g *Gateway) open(ctx context.Context, w way) link {
 	if w.transport == snapshot.HTTPConnect {
-		return link{w, httpconnect.NewDialer(w.address, g.identity.Client(w.peer, httpconnect.Protocol)), func() {}}
+		return link{way: w, carrier: httpconnect.NewDialer(w.address, g.identity.Client(w.peer, httpconnect.Protocol)), stop: func() {}}
 	}
 	within, stop := context.WithCancel(ctx)
-	pool := native.NewPool(w.address, g.identity.Client(w.peer, native.Protocol), native.Options{
+	options := native.Options{
 		Ahead: g.config.Connections.Ahead, Most: g.config.Connections.Most,
 		Congestion: g.config.Connections.Congestion, Training: g.trainingLocked(w.peer),
-	})
+	}
+	config := g.identity.Client(w.peer, native.Protocol)
+	if w.reverse {
+		options.Offers, config = native.NewOffers(), g.identity.Server(native.ProtocolReverse)
+	}
+	pool := native.NewPool(w.address, config, options)
 	g.running.Go(func() { pool.Keep(within) })
-	return link{w, pool, stop}
+	return link{w, pool, options.Offers, stop}
 }
 
 // reachable are the ways to the gateways of peers, in the order in which to try them, and
@@ -66,8 +87,8 @@ func (g *Gateway) reachable(peers []*snapshot.Peer) (links []link, rtt time.Dura
 	var paths []transport.Path
 	g.mu.Lock()
 	for _, p := range peers {
-		for _, address := range p.Gateways {
-			if l, has := g.links[way{p.Name, address, p.Transport}]; has {
+		for _, w := range g.waysLocked(p) {
+			if l, has := g.links[w]; has {
 				links, paths = append(links, l), append(paths, l.carrier.Path())
 			}
 		}
@@ -81,6 +102,17 @@ func (g *Gateway) reachable(peers []*snapshot.Peer) (links []link, rtt time.Dura
 		ordered = append(ordered, links[i])
 	}
 	return ordered, rtt
+}
+
+// waysLocked are those to the gateways of a peer, of those too that cannot be called.
+func (g *Gateway) waysLocked(p *snapshot.Peer) []way {
+	all := waysTo(p)
+	for w := range g.links {
+		if w.reverse && w.peer == p.Name {
+			all = append(all, w)
+		}
+	}
+	return all
 }
 
 // paces are the bounds of peers. One that was there stays that of the streams it has.

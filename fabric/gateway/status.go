@@ -30,11 +30,8 @@ func (g *Gateway) status() *admin.Status {
 	}
 	for _, p := range at.Peers {
 		one := admin.Peer{Name: p.Name, Gateways: []admin.Gateway{}}
-		for k, address := range p.Gateways {
-			if slices.Contains(p.Gateways[:k], address) {
-				continue
-			}
-			one.Gateways = append(one.Gateways, g.gatewayNow(way{p.Name, address, p.Transport}, now))
+		for _, w := range g.waysNow(&p) {
+			one.Gateways = append(one.Gateways, g.gatewayNow(w, now))
 		}
 		s.Peers = append(s.Peers, one)
 	}
@@ -54,9 +51,23 @@ func (g *Gateway) status() *admin.Status {
 	return s
 }
 
+// waysNow are those to the gateways of a peer, in an order that stays.
+func (g *Gateway) waysNow(p *snapshot.Peer) []way {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	all := g.waysLocked(p)
+	slices.SortStableFunc(all, func(a, b way) int {
+		if !a.reverse || !b.reverse {
+			return 0
+		}
+		return strings.Compare(a.address, b.address)
+	})
+	return all
+}
+
 // gatewayNow is a gateway of a peer, as it is called.
 func (g *Gateway) gatewayNow(w way, now time.Time) admin.Gateway {
-	one := admin.Gateway{Address: w.address, Transport: w.transport}
+	one := admin.Gateway{Address: w.address, Transport: w.transport, Reverse: w.reverse}
 	g.mu.Lock()
 	l, open := g.links[w]
 	g.mu.Unlock()
@@ -91,7 +102,7 @@ func (g *Gateway) callersNow(now time.Time) []admin.Caller {
 	g.mu.Lock()
 	for c := range g.callers {
 		speaks := snapshot.Native
-		if c.conn.ConnectionState().NegotiatedProtocol == httpconnect.Protocol {
+		if c.protocol == httpconnect.Protocol {
 			speaks = snapshot.HTTPConnect
 		}
 		w := who{c.name, speaks}

@@ -28,6 +28,9 @@ type Peer struct {
 	Gateways []string
 	// Transport carries connections to it, one of Transports.
 	Transport string
+	// Reverse says that it cannot call here: connections for its streams are opened from
+	// here, to its gateways.
+	Reverse bool
 	// Metered says that each byte to it costs: none is sent that nobody asked for.
 	Metered bool
 	// Bandwidth bounds what all streams with it carry, each way, in bit/s; 0 for no bound.

@@ -33,6 +33,9 @@ func (r *reader) peer(name string, data []byte) {
 			Gateways []string `yaml:"gateways,omitempty"`
 			// Transport is native, the default, or httpconnect.
 			Transport string `yaml:"transport,omitempty"`
+			// Reverse has connections opened from here for what the peer calls, where it
+			// cannot open any itself.
+			Reverse bool `yaml:"reverse,omitempty"`
 			// Metered links are not taught their path by bytes for nobody.
 			Metered bool `yaml:"metered,omitempty"`
 			// Bandwidth bounds all its streams together, each way: 100mbit.
@@ -51,8 +54,15 @@ func (r *reader) peer(name string, data []byte) {
 	if !slices.Contains(known, p.Spec.Transport) {
 		r.fail(d.Errorf("spec.transport", nearest.Hint(p.Spec.Transport, known), "no transport %q", p.Spec.Transport))
 	}
+	switch {
+	case p.Spec.Reverse && p.Spec.Transport != snapshot.Native:
+		r.fail(d.Errorf("spec.reverse", "use the transport native", "%s opens no connections for a peer", p.Spec.Transport))
+	case p.Spec.Reverse && len(p.Spec.Gateways) == 0:
+		r.fail(d.Errorf("spec.reverse", "name them in spec.gateways", "there are no gateways to open connections to"))
+	}
 	r.into.Peers = append(r.into.Peers, snapshot.Peer{
-		Name: p.Metadata.Name, Gateways: p.Spec.Gateways, Transport: p.Spec.Transport, Metered: p.Spec.Metered, Bandwidth: int64(p.Spec.Bandwidth),
+		Name: p.Metadata.Name, Gateways: p.Spec.Gateways, Transport: p.Spec.Transport,
+		Reverse: p.Spec.Reverse, Metered: p.Spec.Metered, Bandwidth: int64(p.Spec.Bandwidth),
 	})
 }
 

@@ -45,6 +45,8 @@ type Options struct {
 	Congestion string
 	// Training teaches TCP the path to a gateway of a peer; nil for none.
 	Training *Training
+	// Offers are the connections to a gateway that cannot be called; nil for one that can.
+	Offers *Offers
 }
 
 // Pool keeps connections to one gateway of a peer open before they are needed, and takes
@@ -293,15 +295,31 @@ func (p *Pool) dialTLS(ctx context.Context, protocol string) (*tls.Conn, error) 
 	return conn, nil
 }
 
+// shake gets a connection to the gateway that speaks a protocol.
 func (p *Pool) shake(ctx context.Context, protocol string) (*tls.Conn, error) {
-	raw, err := (&net.Dialer{Timeout: connectTimeout}).DialContext(ctx, "tcp", p.address)
+	if p.options.Offers == nil {
+		return dial(ctx, p.address, p.config, p.options.Congestion, protocol)
+	}
+	conn, err := p.options.Offers.take(ctx, protocol)
 	if err != nil {
 		return nil, err
 	}
-	if err := legOf(raw).tune(p.options.Congestion); err != nil {
+	if err := errors.Join(p.trust(conn), legOf(conn).tune(p.options.Congestion)); err != nil {
+		return nil, errors.Join(err, conn.Close())
+	}
+	return conn, nil
+}
+
+// dial connects to HOST:PORT and shakes hands.
+func dial(ctx context.Context, address string, config *tls.Config, congestion, protocol string) (*tls.Conn, error) {
+	raw, err := (&net.Dialer{Timeout: connectTimeout}).DialContext(ctx, "tcp", address)
+	if err != nil {
+		return nil, err
+	}
+	if err := legOf(raw).tune(congestion); err != nil {
 		return nil, errors.Join(err, raw.Close())
 	}
-	config := p.config.Clone()
+	config = config.Clone()
 	config.NextProtos = []string{protocol}
 	conn := tls.Client(raw, config)
 	if err := conn.HandshakeContext(ctx); err != nil {
@@ -390,6 +408,9 @@ func (p *Pool) want() {
 func (p *Pool) close() {
 	p.mu.Lock()
 	p.closed = true
+	if p.options.Offers != nil {
+		p.options.Offers.Close()
+	}
 	all := slices.Collect(maps.Keys(p.all))
 	p.mu.Unlock()
 	for _, c := range all {

@@ -1,0 +1,114 @@
+package gateway_test
+
+import (
+	"context"
+	"crypto/tls"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"skerry.dev/skerry/fabric/gateway"
+	"skerry.dev/skerry/fabric/identity"
+	"skerry.dev/skerry/fabric/identity/identitytest"
+	"skerry.dev/skerry/fabric/snapshot"
+	"skerry.dev/skerry/fabric/transport/native"
+)
+
+// A cluster that nobody can call opens the connections for what its peers call; it comes
+// back after it was away, and so do they.
+func TestReverse(t *testing.T) {
+	folders := identitytest.New(t, "c1", "c2")
+	peers, front, service := port(t), port(t), echo(t)
+	offering := exports(service)
+	offering.Peers = []snapshot.Peer{{Name: "c2", Transport: snapshot.Native, Gateways: []string{peers}, Reverse: true}}
+	hidden := gateway.Config{Identity: folders["c1"], Connections: gateway.Connections{Ahead: 1, Most: 2}}
+	caller := gateway.Config{Identity: folders["c2"], Listen: peers, Connections: gateway.Connections{Ahead: 2, Most: 4}}
+	hears := func(what string) {
+		t.Helper()
+		if !eventually(func() bool { return call(t, front) == "hello" }) {
+			t.Errorf("%s: the service is not called", what)
+		}
+	}
+	said, endHidden := start(t, hidden, offering, nil)
+	if !eventually(func() bool { return hasLine(said.String(), "peer cannot be offered a connection", "refused") }) {
+		t.Errorf("nothing is said of a peer that is not there:\n%s", said)
+	}
+	_, endCaller := start(t, caller, imports(front), nil)
+	hears("at first")
+	open(t, front)
+	open(t, front)
+	open(t, front)
+	open(t, front) // shares
+	hears("beside others")
+	endHidden()
+	_, endHidden = start(t, hidden, offering, nil)
+	hears("after the hidden gateway was away")
+	endCaller()
+	_, endCaller = start(t, caller, imports(front), nil)
+	hears("after the calling gateway was away")
+	endHidden()
+	endCaller()
+}
+
+// Who is revoked is called no more by connections that he has opened before.
+func TestReverseRevoked(t *testing.T) {
+	f := identitytest.NewFabric(t)
+	hidden, caller := f.Gateway("c1"), f.Gateway("c2")
+	peers, front := port(t), port(t)
+	offering := exports(echo(t))
+	offering.Peers = []snapshot.Peer{{Name: "c2", Transport: snapshot.Native, Gateways: []string{peers}, Reverse: true}}
+	run(t, gateway.Config{Identity: caller, Listen: peers, Connections: gateway.Connections{Ahead: 1, Most: 1}}, imports(front), nil)
+	run(t, gateway.Config{Identity: hidden, Connections: gateway.Connections{Ahead: 1, Most: 1}}, offering, nil)
+	if !eventually(func() bool { return call(t, front) == "hello" }) {
+		t.Fatal("the service is not called")
+	}
+	f.Revoke("c1")
+	text, err := os.ReadFile(filepath.Join(f.Folder, "ca.crl"))
+	if err == nil {
+		err = os.WriteFile(filepath.Join(caller, "ca.crl"), text, 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !eventually(func() bool { return call(t, front) != "hello" }) {
+		t.Error("a peer that is revoked is still called")
+	}
+}
+
+// Connections that nobody wants are bounded, and a cluster that is no peer offers none.
+func TestOffersRefused(t *testing.T) {
+	folders := identitytest.New(t, "c1", "c2", "c3")
+	peers, front := port(t), port(t)
+	said := run(t, gateway.Config{Identity: folders["c2"], Listen: peers, Connections: gateway.Connections{Ahead: 1, Most: 1}}, imports(front), nil)
+	offer := func(cluster string) *tls.Conn {
+		t.Helper()
+		store, err := identity.Open(folders[cluster])
+		if err != nil {
+			t.Fatal(err)
+		}
+		var conn *tls.Conn
+		if !eventually(func() bool {
+			conn, err = native.Offer(context.Background(), peers, store.Client("c2"))
+			return err == nil
+		}) {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { conn.Close() })
+		return conn
+	}
+	stranger := offer("c3")
+	_ = stranger.SetReadDeadline(time.Now().Add(20 * time.Second))
+	if _, err := stranger.Read(make([]byte, 1)); err == nil {
+		t.Error("a stranger's connection is wanted")
+	}
+	if !eventually(func() bool { return hasLine(said.String(), "peer refused", "that is no peer") }) {
+		t.Errorf("no line of the stranger:\n%s", said)
+	}
+	for range 3 * native.OffersMost {
+		offer("c1")
+	}
+	if !eventually(func() bool { return hasLine(said.String(), "peer refused", "that nobody wants") }) {
+		t.Errorf("no line of too many:\n%s", said)
+	}
+}
