@@ -17,6 +17,7 @@ import (
 	"skerry.dev/skerry/fabric/identity/identitytest"
 	"skerry.dev/skerry/fabric/policy"
 	"skerry.dev/skerry/fabric/snapshot"
+	"skerry.dev/skerry/test/quiet"
 )
 
 // everyone may call everything.
@@ -247,6 +248,7 @@ func TestCallsNobodyRevoked(t *testing.T) {
 // A gateway of a peer that falls silent, without a word, is called no more: what begins
 // goes to another one, and what went to it before that was known is broken off.
 func TestSilentGateway(t *testing.T) {
+	quiet.Timed(t)
 	folders := identitytest.New(t, "c1", "c2")
 	one, two, front := port(t), port(t), port(t)
 	run(t, gateway.Config{Identity: folders["c1"], Listen: one}, exports(echo(t)), nil)

@@ -22,6 +22,7 @@ import (
 	"skerry.dev/skerry/lab/report"
 	"skerry.dev/skerry/lab/system"
 	"skerry.dev/skerry/systems"
+	"skerry.dev/skerry/test/quiet"
 )
 
 const cpuinfo = `processor	: 0
@@ -188,6 +189,7 @@ func options(t *testing.T, change func(*Options)) (Options, *notes) {
 	if os.Geteuid() != 0 {
 		t.Skip("needs root: network namespaces are made")
 	}
+	quiet.Timed(t)
 	agent := filepath.Join(t.TempDir(), "skerry-agent")
 	cmd := exec.CommandContext(t.Context(), "go", "build", "-o", agent, "skerry.dev/skerry/cmd/skerry-agent")
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")

@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"skerry.dev/skerry/test/quiet"
 	"slices"
 	"strings"
 	"testing"
@@ -46,6 +47,7 @@ func TestREADME(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("needs root: the README's commands make network namespaces")
 	}
+	quiet.Timed(t)
 	dir := copyTree(t)
 	for _, c := range list {
 		t.Run(fmt.Sprintf("line %d", c.line), func(t *testing.T) {

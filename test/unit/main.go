@@ -2,7 +2,8 @@
 // again that failed while the hypervisor took the cores away: of tests that hold
 // measured times to bounds, such a failure says nothing. It prints what go test prints,
 // and the tests that it tries again with the reason. It exits 1 when a test fails on a
-// machine that was its own, or in every try. Start at run.
+// machine that was its own, or in every try. Of a test that holds times (quiet.Timed) and
+// was robbed in every try it says that nothing is known. Start at run.
 package main
 
 import (
@@ -54,7 +55,7 @@ func run(ctx context.Context, out io.Writer, args []string) error {
 	if err != nil {
 		return err
 	}
-	again, failed := judge(results, 1)
+	again, failed, unknown := judge(results, 1)
 	for try := 2; len(again) > 0; try++ {
 		for _, r := range again {
 			fmt.Fprintf(out, "unit: %s: %s failed while the hypervisor had %.0f%% of the cores: try %d of %d follows\n", r.name, r.which(), 100*r.stolen, try, triesMax)
@@ -71,8 +72,11 @@ func run(ctx context.Context, out io.Writer, args []string) error {
 			results = append(results, of...)
 		}
 		var broken []string
-		again, broken = judge(results, try)
+		again, broken, unknown = judge(results, try)
 		failed = append(failed, broken...)
+	}
+	for _, r := range unknown {
+		fmt.Fprintf(out, "unit: %s: nothing is known of %s: in each of %d tries a hypervisor took the cores, at last %.0f%% of them\n", r.name, r.which(), triesMax, 100*r.stolen)
 	}
 	if len(failed) > 0 {
 		return fmt.Errorf("failed: %s", strings.Join(failed, ", "))
@@ -87,6 +91,8 @@ type result struct {
 	// tests have failed, of those that no other contains; none where the package ended
 	// otherwise.
 	tests []string
+	// robbed says that all of them hold times, and had the cores taken away.
+	robbed bool
 	// stolen is the hypervisor's share of the cores' time while it ran, of 1.
 	stolen float64
 }
@@ -107,18 +113,21 @@ func (r result) pattern() string {
 	return "^(" + strings.Join(r.tests, "|") + ")$"
 }
 
-// judge says which packages are to be tried again, and which have failed for good.
-func judge(results []result, try int) (again []result, failed []string) {
+// judge says which packages are to be tried again, which have failed for good, and of
+// which nothing can be known on this machine.
+func judge(results []result, try int) (again []result, failed []string, unknown []result) {
 	for _, r := range results {
 		switch {
 		case r.passed:
 		case r.stolen >= noisy && try < triesMax:
 			again = append(again, r)
+		case r.robbed && try == triesMax:
+			unknown = append(unknown, r)
 		default:
 			failed = append(failed, r.name)
 		}
 	}
-	return again, failed
+	return again, failed, unknown
 }
 
 // event is a line of go test -json.
@@ -155,11 +164,12 @@ type reader struct {
 	began   map[string]quiet.Moment
 	failed  map[string][]string // by package
 	whole   map[string]bool     // packages whose tests have all been run
+	robbed  map[string]bool     // tests of failed, by package and name
 	results []result
 }
 
 func newReader(out io.Writer) *reader {
-	return &reader{out: out, said: map[string]*strings.Builder{}, began: map[string]quiet.Moment{}, failed: map[string][]string{}, whole: map[string]bool{}}
+	return &reader{out: out, said: map[string]*strings.Builder{}, began: map[string]quiet.Moment{}, failed: map[string][]string{}, whole: map[string]bool{}, robbed: map[string]bool{}}
 }
 
 func (r *reader) read(events io.Reader, now func() (quiet.Moment, error)) error {
@@ -200,6 +210,10 @@ func (r *reader) take(e event, now func() (quiet.Moment, error)) error {
 		if e.Test == "" && e.Output == "FAIL\n" {
 			r.whole[e.Package] = true
 		}
+		if quiet.Marked(e.Output) {
+			top, _, _ := strings.Cut(e.Test, "/")
+			r.robbed[e.Package+" "+top] = true
+		}
 		if r.said[key] == nil {
 			r.said[key] = &strings.Builder{}
 		}
@@ -215,14 +229,24 @@ func (r *reader) take(e event, now func() (quiet.Moment, error)) error {
 			}
 			return nil
 		}
-		if !r.whole[e.Package] { // it ended before its last test
-			delete(r.failed, e.Package)
-		}
 		at, err := now()
 		if err != nil {
 			return err
 		}
-		r.results = append(r.results, result{e.Package, e.Action != "fail", r.failed[e.Package], at.Since(r.began[e.Package])})
+		r.results = append(r.results, r.result(e.Package, e.Action != "fail", at))
 	}
 	return nil
+}
+
+// result puts together what became of a package that ended then.
+func (r *reader) result(name string, passed bool, at quiet.Moment) result {
+	tests := r.failed[name]
+	if !r.whole[name] { // it ended before its last test
+		tests = nil
+	}
+	robbed := len(tests) > 0
+	for _, test := range tests {
+		robbed = robbed && r.robbed[name+" "+test]
+	}
+	return result{name, passed, tests, robbed, at.Since(r.began[name])}
 }

@@ -17,6 +17,8 @@ func TestRead(t *testing.T) {
 {"Action":"output","Package":"a","Output":"ok a 1s\n"}
 {"Action":"pass","Package":"a"}
 {"Action":"start","Package":"b"}
+{"Action":"output","Package":"b","Test":"TestY/z","Output":"robbed: the hypervisor took 30% of the cores\n"}
+{"Action":"fail","Package":"b","Test":"TestY/z"}
 {"Action":"output","Package":"b","Test":"TestY","Output":"--- FAIL: TestY\n"}
 {"Action":"fail","Package":"b","Test":"TestY"}
 {"Action":"output","Package":"b","Output":"FAIL\n"}
@@ -33,21 +35,26 @@ not JSON
 	if err := r.read(strings.NewReader(events), quiet.Now); err != nil {
 		t.Fatal(err)
 	}
-	if want := "ok a 1s\n--- FAIL: TestY\nFAIL\nFAIL b 1s\nFAIL c 1s\nnot JSON\n"; out.String() != want {
+	if want := "ok a 1s\nrobbed: the hypervisor took 30% of the cores\n--- FAIL: TestY\nFAIL\nFAIL b 1s\nFAIL c 1s\nnot JSON\n"; out.String() != want {
 		t.Errorf("got\n%swant\n%s", out.String(), want)
 	}
 	if got := r.results; len(got) != 3 || !got[0].passed || got[1].passed || got[2].passed {
 		t.Fatalf("got %+v", got)
 	}
 	r.results[1].stolen, r.results[2].stolen = 0.1, 0.01
-	again, failed := judge(r.results, 1)
+	again, failed, _ := judge(r.results, 1)
 	if len(again) != 1 || again[0].name != "b" || len(failed) != 1 || failed[0] != "c" {
 		t.Errorf("again %v, failed %v", again, failed)
 	}
 	if whole, one := r.results[2].pattern(), again[0].pattern(); whole != "." || one != "^(TestY)$" {
 		t.Errorf("tried again would be %q and %q", whole, one)
 	}
-	if again, failed := judge(r.results, triesMax); len(again) != 0 || len(failed) != 2 {
-		t.Errorf("at last: again %v, failed %v", again, failed)
+	again, failed, unknown := judge(r.results, triesMax)
+	if len(again) != 0 || len(failed) != 1 || failed[0] != "c" || len(unknown) != 1 || unknown[0].name != "b" {
+		t.Errorf("at last: again %v, failed %v, unknown %v", again, failed, unknown)
+	}
+	r.results[1].robbed = false // a test that holds no times
+	if _, failed, unknown := judge(r.results, triesMax); len(failed) != 2 || len(unknown) != 0 {
+		t.Errorf("without the mark: failed %v, unknown %v", failed, unknown)
 	}
 }
