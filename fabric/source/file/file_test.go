@@ -81,6 +81,8 @@ func TestErrors(t *testing.T) {
 		{peer + "---\n" + strings.Replace(imports, "[c1]", "[]", 1), "web comes from nowhere"},
 		{peer + "---\n" + strings.Replace(imports, "127.0.0.1:5353", "localhost", 1), `"localhost" is no address with a port`},
 		{strings.Replace(peer, "Peer", "Pear", 1), `f.yaml:2:7: no kind "Pear"` + "\nhint: did you mean Peer?"},
+		{strings.Replace(peer, "{gateways", "{transport: httpconnect, reverse: true, gateways", 1), `f.yaml:4:41: httpconnect opens no connections for a peer` + "\nhint: use the transport native"},
+		{"apiVersion: fabric.skerry.dev/v1alpha1\nkind: Peer\nmetadata: {name: c1}\nspec: {reverse: true}\n", "f.yaml:4:17: there are no gateways to open connections to\nhint: name them in spec.gateways"},
 		{strings.Replace(peer, "{gateways", "{transport: nativ, gateways", 1), `f.yaml:4:19: no transport "nativ"` + "\nhint: did you mean native?"},
 		{strings.Replace(peer, "v1alpha1", "v1", 1), `no version "fabric.skerry.dev/v1" of Peer`},
 		{strings.Replace(peer, "name: c1", "name: C1", 1), `"C1" is not a name`},

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -195,6 +196,20 @@ func FuzzHeader(f *testing.F) {
 		h.put(again[:])
 		if again != b || h.length > payloadMax || binary.BigEndian.Uint32(b[4:]) != h.stream {
 			t.Errorf("%x was read as %+v", b, h)
+		}
+	})
+}
+
+// What is wanted of an offered connection is a protocol that there is, or an error.
+func FuzzWanted(f *testing.F) {
+	for _, name := range []string{Protocol, ProtocolShared, ProtocolLane, ProtocolReverse, ""} {
+		f.Add(append([]byte{byte(len(name))}, name...))
+	}
+	f.Add([]byte{200, 'x'})
+	f.Fuzz(func(t *testing.T, said []byte) {
+		name, err := wanted(bytes.NewReader(said))
+		if (err == nil) != slices.Contains([]string{Protocol, ProtocolShared, ProtocolLane}, name) {
+			t.Errorf("%q, %v", name, err)
 		}
 	})
 }
