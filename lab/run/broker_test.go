@@ -111,14 +111,17 @@ func checkBroker(t *testing.T, o Options, turn Turn) {
 // repetition that counts: what becomes of clients may be the question.
 func TestBrokerKilled(t *testing.T) {
 	killed := make(chan error, 1)
+	killing, over := context.WithCancel(t.Context())
+	defer over()
 	o, said := realRun(t, func(o *Options) {
 		withBrokers(t, o, time.Millisecond, broker.Mosquitto)
 		o.Experiment.Load = experiment.Load{
 			Rate: []quantity.Frequency{200}, Duration: quantity.Duration(3 * time.Second), Threads: []int{4},
 		}
 		o.LabName += "-killed"
-		go func() { killed <- killUnderLoad(t.Context(), o.LabName) }()
+		go func() { killed <- killUnderLoad(killing, o.LabName) }()
 	})
+	over()
 	if err := <-killed; err != nil {
 		t.Fatal(err)
 	}
@@ -144,23 +147,28 @@ func TestBrokerKilled(t *testing.T) {
 	}
 }
 
-// killUnderLoad ends the service of a lab a while after its load has begun.
-func killUnderLoad(ctx context.Context, name string) error {
-	for ctx.Err() == nil {
-		time.Sleep(20 * time.Millisecond)
-		lab, err := host.Open(name)
-		if err != nil {
+// killUnderLoad ends the service of a lab a while after each of its loads has begun, of
+// which there are more where a try is rejected, until the context ends.
+func killUnderLoad(ctx context.Context, name string) (err error) {
+	seen := false
+	for ; ctx.Err() == nil; time.Sleep(20 * time.Millisecond) {
+		lab, failed := host.Open(name)
+		if failed != nil {
 			continue // not up yet
 		}
-		running, err := lab.Running()
-		if err != nil || !slices.ContainsFunc(running, func(r host.Running) bool { return r.Name == "load" }) {
+		running, failed := lab.Running()
+		loads := failed == nil && slices.ContainsFunc(running, func(r host.Running) bool { return r.Name == "load" })
+		if seen == loads {
+			continue
+		}
+		if seen = loads; !loads {
 			continue
 		}
 		time.Sleep(300 * time.Millisecond)
-		_, err = lab.Inject(ctx, host.Fault{Kind: host.Kill, Node: "c1/head", Process: "mosquitto"})
-		return err
+		_, failed = lab.Inject(ctx, host.Fault{Kind: host.Kill, Node: "c1/head", Process: "mosquitto"})
+		err = errors.Join(err, failed)
 	}
-	return ctx.Err()
+	return err
 }
 
 // A broker that does not start says why.
