@@ -6,6 +6,9 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"os/signal"
+	"strconv"
+	"syscall"
 	"testing"
 )
 
@@ -32,5 +35,27 @@ func Main(m *testing.M, use func(dir string)) int {
 		return 1
 	}
 	use(dir)
+	interrupted := make(chan os.Signal, 1)
+	signal.Notify(interrupted, os.Interrupt, syscall.SIGTERM, syscall.SIGPIPE)
+	go func() {
+		<-interrupted
+		cleanBehind(dir)
+		os.Exit(1)
+	}()
 	return m.Run()
+}
+
+// cleanBehind begins what takes down the labs of this process when that has ended, whose
+// names begin with test-PID, and removes the folder of programs.
+func cleanBehind(dir string) {
+	const script = `while kill -0 "$1"; do sleep 0.05; done
+for lab in /run/skerry/test-"$1"-*; do
+	[ -d "$lab" ] && "$0/skerry" down "${lab##*/}"
+done
+rm -rf "$0"`
+	cmd := exec.Command("sh", "-c", script, dir, strconv.Itoa(os.Getpid()))
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := cmd.Start(); err != nil {
+		fmt.Fprintln(os.Stderr, "take labs down:", err)
+	}
 }
