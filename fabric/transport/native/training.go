@@ -9,8 +9,8 @@ import (
 
 // Training teaches TCP a path before anybody waits for it: over a fresh connection it
 // sends as much as the first window has room for, and needs ten round trips until a
-// megabyte goes in one, whatever the link carries. Bytes for nobody are sent until a
-// queue or a loss shows that the path is full, or the budget is spent.
+// megabyte goes in one, whatever the link carries. Bytes for nobody are sent until
+// queues or a loss show that the path is full, or the budget is spent.
 type Training struct {
 	perConnection int64
 	budget        *rate.Limiter
@@ -36,6 +36,9 @@ type lesson struct {
 	retransmits uint32
 	// crowded is since when a queue stands on the path, zero while there is none.
 	crowded time.Time
+	// rate is the most that came through, in bytes a second; before is what it was when a
+	// queue stood for the first time, or since it grew.
+	rate, before uint64
 }
 
 // see notes what TCP knows now.
@@ -53,12 +56,24 @@ func (l *lesson) see(now time.Time, rtt, least time.Duration) {
 const shortest = time.Millisecond
 
 // over says whether a connection has learnt what there is to learn, or costs others
-// something: a queue stands for two round trips, which a moment's pause of a machine on
-// the way does not leave, or one of two hundred packets is lost.
-func (l lesson) over(now time.Time, most int64) bool {
+// something: one of two hundred packets is lost.
+func (l *lesson) over(most int64) bool {
 	const lossOne, retransmitsLeast = 200, 2
-	return l.sent >= most || l.least < shortest || !l.crowded.IsZero() && now.Sub(l.crowded) > 2*l.rtt ||
-		l.retransmits >= retransmitsLeast && l.retransmits*lossOne > l.packets
+	return l.sent >= most || l.least < shortest || l.retransmits >= retransmitsLeast && l.retransmits*lossOne > l.packets
+}
+
+// queued says whether a queue stands for two round trips, and so has to go before more is
+// sent.
+func (l *lesson) queued(now time.Time) bool {
+	return !l.crowded.IsZero() && now.Sub(l.crowded) > 2*l.rtt
+}
+
+// full says, where a queue stood, whether the path is full: a machine on the way that
+// pauses leaves a queue too, but then more comes through the next time, by a quarter.
+func (l *lesson) full() bool {
+	full := 4*l.rate < 5*l.before
+	l.before, l.crowded = l.rate, time.Time{}
+	return full
 }
 
 // call teaches a connection to a gateway its path, and lets the gateway learn the way
@@ -112,21 +127,40 @@ func (t *Training) lane(l *lane, from bool) {
 // teach sends padding over a leg until it has learnt or is needed.
 func (t *Training) teach(l leg, most int64, idle func() bool, pad []byte, out func([]byte) error) {
 	for at := (lesson{}); idle(); at.sent += int64(len(pad)) {
-		info := l.info()
-		if info == nil {
+		now, knows := time.Now(), at.ask(l)
+		if !knows {
 			return
 		}
-		now := time.Now()
-		at.see(now, micros(info.Rtt), micros(info.Min_rtt))
-		at.packets, at.retransmits = info.Data_segs_out, info.Total_retrans
-		if at.over(now, most) || !t.budget.AllowN(time.Now(), len(pad)) {
+		if at.queued(now) {
+			l.drain(idle)
+			if at.full() {
+				return
+			}
+		}
+		if at.over(most) || !t.budget.AllowN(now, len(pad)) {
 			break
 		}
 		if err := out(pad); err != nil {
 			return // who reads is told too
 		}
 	}
-	for idle() { // until the peer has got all of it
+	l.drain(idle)
+}
+
+// ask notes what TCP knows now, if it does.
+func (l *lesson) ask(of leg) bool {
+	info := of.info()
+	if info == nil {
+		return false
+	}
+	l.see(time.Now(), micros(info.Rtt), micros(info.Min_rtt))
+	l.packets, l.retransmits, l.rate = info.Data_segs_out, info.Total_retrans, max(l.rate, info.Delivery_rate)
+	return true
+}
+
+// drain waits until the peer has got all that was sent, or the connection is needed.
+func (l leg) drain(idle func() bool) {
+	for idle() {
 		const look = time.Millisecond
 		info := l.info()
 		if info == nil || info.Unacked == 0 && info.Notsent_bytes == 0 {

@@ -8,7 +8,6 @@ import (
 // Training ends with the budget, and where it would cost others something.
 func TestOver(t *testing.T) {
 	const most = 1 << 20
-	now := time.Unix(1000, 0)
 	fine := lesson{sent: 1 << 19, rtt: 21 * time.Millisecond, least: 20 * time.Millisecond, packets: 400}
 	with := func(change func(*lesson)) lesson {
 		l := fine
@@ -19,24 +18,52 @@ func TestOver(t *testing.T) {
 		at   lesson
 		want bool
 	}{
-		"fine":                   {fine, false},
-		"the budget is spent":    {with(func(l *lesson) { l.sent = most }), true},
-		"a queue stands":         {with(func(l *lesson) { queue(l, now.Add(-60*time.Millisecond), 26, 20) }), true},
-		"a queue for a moment":   {with(func(l *lesson) { queue(l, now.Add(-40*time.Millisecond), 26, 20) }), false},
-		"a queue that has gone":  {with(func(l *lesson) { queue(l, now.Add(-60*time.Millisecond), 26, 20); queue(l, now, 21, 20) }), false},
-		"an unsteady short path": {with(func(l *lesson) { queue(l, now.Add(-time.Second), 3, 2) }), false},
-		"a short path":           {with(func(l *lesson) { l.least = 200 * time.Microsecond }), true},
-		"one packet was lost":    {with(func(l *lesson) { l.retransmits = 1 }), false},
-		"many were":              {with(func(l *lesson) { l.retransmits = 3 }), true},
-		"few of many were":       {with(func(l *lesson) { l.retransmits, l.packets = 3, 4000 }), false},
+		"fine":                {fine, false},
+		"the budget is spent": {with(func(l *lesson) { l.sent = most }), true},
+		"a short path":        {with(func(l *lesson) { l.least = 200 * time.Microsecond }), true},
+		"one packet was lost": {with(func(l *lesson) { l.retransmits = 1 }), false},
+		"many were":           {with(func(l *lesson) { l.retransmits = 3 }), true},
+		"few of many were":    {with(func(l *lesson) { l.retransmits, l.packets = 3, 4000 }), false},
 	} {
-		if got := c.at.over(now, most); got != c.want {
+		if got := c.at.over(most); got != c.want {
 			t.Errorf("%s: over %t", name, got)
 		}
 	}
 }
 
-// queue has a lesson see round trips in ms.
-func queue(l *lesson, at time.Time, rtt, least int) {
-	l.see(at, time.Duration(rtt)*time.Millisecond, time.Duration(least)*time.Millisecond)
+// A queue that stands for two round trips has to go; one that stands though no more comes
+// through than before says that the path is full.
+func TestQueued(t *testing.T) {
+	now := time.Unix(1000, 0)
+	l := lesson{}
+	see := func(ms int, rtt int, rate uint64) bool {
+		at := now.Add(time.Duration(ms) * time.Millisecond)
+		l.see(at, time.Duration(rtt)*time.Millisecond, 20*time.Millisecond)
+		l.rate = max(l.rate, rate)
+		return l.queued(at)
+	}
+	for _, c := range []struct {
+		ms, rtt      int
+		rate         uint64
+		queued, full bool
+	}{
+		{0, 21, 100, false, false},
+		{10, 26, 200, false, false},
+		{40, 26, 200, false, false}, // for a moment
+		{50, 22, 200, false, false}, // and has gone
+		{60, 26, 200, false, false},
+		{120, 26, 200, true, false}, // the first, perhaps of a pause
+		{200, 26, 400, false, false},
+		{260, 26, 400, true, false}, // more came through
+		{300, 26, 450, false, false},
+		{360, 26, 450, true, true},
+	} {
+		got := see(c.ms, c.rtt, c.rate)
+		if got != c.queued {
+			t.Errorf("after %d ms: queued %t", c.ms, got)
+		}
+		if got && l.full() != c.full {
+			t.Errorf("after %d ms: full %t", c.ms, !c.full)
+		}
+	}
 }
