@@ -18,6 +18,7 @@ import (
 
 	"skerry.dev/skerry/fabric/authority"
 	"skerry.dev/skerry/fabric/identity"
+	"skerry.dev/skerry/fabric/transport/transporttest"
 )
 
 // fixture is a fabric whose authority answers.
@@ -227,7 +228,7 @@ func TestKeeper(t *testing.T) {
 	if _, err := identity.RevokeName(f.folder, "c2", time.Now()); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the gateway's trust knows what is revoked", func() bool {
+	transporttest.Await(t, "trust of the gateway that knows what is revoked", func() bool {
 		trust, err := identity.LoadTrust(g1)
 		if err != nil {
 			return false
@@ -238,7 +239,7 @@ func TestKeeper(t *testing.T) {
 	if _, err := identity.Rotate(f.folder, newKey(t), time.Now()); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the gateway is signed anew", func() bool {
+	transporttest.Await(t, "the gateway to be signed anew", func() bool {
 		i, err := identity.Load(g1)
 		if err != nil {
 			return false
@@ -246,17 +247,6 @@ func TestKeeper(t *testing.T) {
 		renewed, _, err := identity.LoadAuthority(c1)
 		return err == nil && !renewed.Root().Equal(own.Root()) && i.SignedBy(renewed.Root())
 	})
-}
-
-func eventually(t *testing.T, what string, is func() bool) {
-	t.Helper()
-	for range 400 {
-		if is() {
-			return
-		}
-		time.Sleep(50 * time.Millisecond)
-	}
-	t.Errorf("it does not come to this: %s", what)
 }
 
 // What is read as a token is written as it was.

@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"skerry.dev/skerry/fabric/identity/identitytest"
+	"skerry.dev/skerry/fabric/transport/transporttest"
 )
 
 // cluster is a network namespace in which all of 10.0.0.0/24 is local.
@@ -150,16 +151,10 @@ func (c cluster) run(t *testing.T, identity string, peer cluster) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	go func() {
-		for {
-			conn, err := service.Accept()
-			if err != nil {
-				return
-			}
-			_, _ = io.WriteString(conn, "the service in "+c.name)
-			conn.Close()
-		}
-	}()
+	go transporttest.Accept(service, func(conn net.Conn) {
+		_, _ = io.WriteString(conn, "the service in "+c.name)
+		conn.Close()
+	})
 	t.Cleanup(func() {
 		service.Close()
 		_ = cmd.Process.Signal(syscall.SIGTERM)
@@ -201,13 +196,10 @@ func TestOverlappingAddresses(t *testing.T) {
 	for i, c := range clusters {
 		want := "the service in " + clusters[1-i].name
 		got := ""
-		for range 200 { // gateways take their time to find one another
-			if got = c.call("10.0.0.9"); got != "" {
-				break
-			}
-			time.Sleep(100 * time.Millisecond)
-		}
-		if got != want {
+		if !transporttest.Eventually(func() bool { // gateways take their time to find one another
+			got = c.call("10.0.0.9")
+			return got != ""
+		}) || got != want {
 			t.Errorf("a client in %s hears %q, want %q", c.name, got, want)
 		}
 		if got := c.call("10.0.0.8"); strings.Contains(got, "service") {

@@ -47,9 +47,7 @@ func benchPair(b *testing.B) (front, straight string) {
 		config.Connections = gateway.Connections{Ahead: 4, Most: 64}
 		said, end := start(b, config, s, nil)
 		b.Cleanup(end)
-		if !eventually(func() bool { return hasLine(said.String(), "msg=ready") }) {
-			b.Fatal("it does not get ready")
-		}
+		said.await(b, "msg=ready")
 	}
 	begin(gateway.Config{Identity: folders["c1"], Listen: peers}, exports(straight))
 	begin(gateway.Config{Identity: folders["c2"]}, imports(front, peers))

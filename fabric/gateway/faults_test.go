@@ -6,7 +6,6 @@ import (
 	"net"
 	"net/netip"
 	"os"
-	"path/filepath"
 	"sync"
 	"syscall"
 	"testing"
@@ -17,6 +16,7 @@ import (
 	"skerry.dev/skerry/fabric/identity/identitytest"
 	"skerry.dev/skerry/fabric/policy"
 	"skerry.dev/skerry/fabric/snapshot"
+	"skerry.dev/skerry/fabric/transport/transporttest"
 	"skerry.dev/skerry/test/quiet"
 )
 
@@ -41,7 +41,7 @@ func imports(front string, gateways ...string) *snapshot.Snapshot {
 func open(t *testing.T, front string) net.Conn {
 	t.Helper()
 	var conn net.Conn
-	if !eventually(func() (ok bool) {
+	transporttest.Await(t, "an answer at "+front, func() bool {
 		var err error
 		if conn, err = net.Dial("tcp", front); err != nil {
 			return false
@@ -51,9 +51,7 @@ func open(t *testing.T, front string) net.Conn {
 		}
 		conn.Close()
 		return false
-	}) {
-		t.Fatalf("no answer at %s", front)
-	}
+	})
 	t.Cleanup(func() { conn.Close() })
 	return conn
 }
@@ -102,10 +100,12 @@ func TestFailover(t *testing.T) {
 	one, two, front, service := port(t), port(t), port(t), echo(t)
 	_, end := start(t, gateway.Config{Identity: folders["c1"], Listen: one, Connections: gateway.Connections{Ahead: 1, Most: 16}}, exports(service), nil)
 	run(t, gateway.Config{Identity: folders["c1"], Listen: two, Connections: gateway.Connections{Ahead: 1, Most: 16}}, exports(service), nil)
-	run(t, gateway.Config{Identity: folders["c2"], Connections: gateway.Connections{Ahead: 2, Most: 16}}, imports(front, one, two), nil)
+	importer := observe(t, gateway.Config{Identity: folders["c2"], Connections: gateway.Connections{Ahead: 2, Most: 16}}, imports(front, one, two))
 	open(t, front).Close()
 	end()
-	time.Sleep(100 * time.Millisecond) // until the peer has heard: what begins before is lost
+	transporttest.Await(t, "a peer that has heard", func() bool { // what begins before is lost
+		return importer.status(t).Peers[0].Gateways[0].Connections == 0
+	})
 	for range 20 {
 		if got := call(t, front); got != "hello" {
 			t.Errorf("got %q with one gateway gone", got)
@@ -122,14 +122,8 @@ func TestDrain(t *testing.T) {
 	run(t, gateway.Config{Identity: folders["c2"], Connections: gateway.Connections{Ahead: 2, Most: 16}}, imports(front, one, two), nil)
 	before := open(t, front)
 	run(t, gateway.Config{Identity: folders["c1"], Listen: two, Connections: gateway.Connections{Ahead: 1, Most: 16}}, exports(service), nil)
-	ended := make(chan struct{})
-	go func() {
-		end()
-		close(ended)
-	}()
-	if !eventually(func() bool { return hasLine(said.String(), "draining") }) {
-		t.Fatal("it does not drain")
-	}
+	ended := ending(end)
+	said.await(t, "draining")
 	time.Sleep(100 * time.Millisecond) // until the peer has heard
 	for range 20 {
 		if got := call(t, front); got != "hello" {
@@ -157,33 +151,18 @@ func TestIdentityChanges(t *testing.T) {
 	run(t, gateway.Config{Identity: importer, Connections: gateway.Connections{Ahead: 1, Most: 16}}, imports(front, peers), nil)
 	conn := open(t, front)
 	f.Renew("c1", exporter)
-	if !eventually(func() bool { return hasLine(said.String(), "new identity") }) {
-		t.Fatal("a new identity is not taken")
-	}
+	said.await(t, "new identity")
 	if !hello(conn) {
 		t.Error("a connection is dropped by a new certificate")
 	}
 	open(t, front).Close()
-	f.Revoke("c2")
-	for _, folder := range []string{exporter, importer} {
-		text, err := os.ReadFile(filepath.Join(f.Folder, "ca.crl"))
-		if err == nil {
-			err = os.WriteFile(filepath.Join(folder, "ca.crl"), text, 0o600)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
+	f.Revoke("c2", exporter, importer)
 	_ = conn.SetDeadline(time.Now().Add(20 * time.Second))
 	if _, err := conn.Read(make([]byte, 1)); !errors.Is(err, syscall.ECONNRESET) {
 		t.Errorf("the connection of one who is revoked ends by %v", err)
 	}
-	if !eventually(func() bool { return hasLine(said.String(), "peer refused", identity.ErrRevoked.Error()) }) {
-		t.Errorf("no line of it in\n%s", said)
-	}
-	if !eventually(func() bool { return call(t, front) != "hello" }) {
-		t.Error("one who is revoked still calls")
-	}
+	said.await(t, "peer refused", identity.ErrRevoked.Error())
+	transporttest.Await(t, "no answer to who is revoked", func() bool { return call(t, front) != "hello" })
 }
 
 // What begins while a gateway of a peer drains goes to another one, also where streams
@@ -195,17 +174,9 @@ func TestDrainLeadsAway(t *testing.T) {
 	run(t, gateway.Config{Identity: folders["c2"], Connections: gateway.Connections{Ahead: 1, Most: 1}}, imports(front, one, two), nil)
 	before := []net.Conn{open(t, front), open(t, front)} // the second shares
 	run(t, gateway.Config{Identity: folders["c1"], Listen: two, Connections: gateway.Connections{Ahead: 1, Most: 1}}, exports(answering(t, "other")), nil)
-	ended := make(chan struct{})
-	go func() {
-		end()
-		close(ended)
-	}()
-	if !eventually(func() bool { return hasLine(said.String(), "draining") }) {
-		t.Fatal("it does not drain")
-	}
-	if !eventually(func() bool { return call(t, front) == "other" }) {
-		t.Error("what begins still goes to a gateway that drains")
-	}
+	ended := ending(end)
+	said.await(t, "draining")
+	transporttest.Await(t, "calls that go to no gateway that drains", func() bool { return call(t, front) == "other" })
 	for range 20 {
 		if got := call(t, front); got != "other" {
 			t.Errorf("got %q while one gateway drains", got)
@@ -229,20 +200,9 @@ func TestCallsNobodyRevoked(t *testing.T) {
 	said := run(t, gateway.Config{Identity: importer, Connections: gateway.Connections{Ahead: 1, Most: 1}}, imports(front, peers), nil)
 	open(t, front)
 	open(t, front) // shares
-	f.Revoke("c1")
-	text, err := os.ReadFile(filepath.Join(f.Folder, "ca.crl"))
-	if err == nil {
-		err = os.WriteFile(filepath.Join(importer, "ca.crl"), text, 0o600)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !eventually(func() bool { return hasLine(said.String(), "peer refused", identity.ErrRevoked.Error()) }) {
-		t.Fatalf("no line of it in\n%s", said)
-	}
-	if !eventually(func() bool { return call(t, front) != "hello" }) {
-		t.Error("a peer that is revoked is still called")
-	}
+	f.Revoke("c1", importer)
+	said.await(t, "peer refused", identity.ErrRevoked.Error())
+	transporttest.Await(t, "no call to a peer that is revoked", func() bool { return call(t, front) != "hello" })
 }
 
 // A gateway of a peer that falls silent, without a word, is called no more: what begins
@@ -256,19 +216,12 @@ func TestSilentGateway(t *testing.T) {
 	run(t, gateway.Config{Identity: folders["c2"], Connections: gateway.Connections{Ahead: 2, Most: 4}}, imports(front, passes, two), nil)
 	open(t, front)
 	run(t, gateway.Config{Identity: folders["c1"], Listen: two}, exports(answering(t, "other")), nil)
-	if !eventually(func() bool { return call(t, front) == "other" }) {
-		t.Fatal("the other gateway is not called")
-	}
+	transporttest.Await(t, "a call of the other gateway", func() bool { return call(t, front) == "other" })
 	fallSilent()
 	lost := make([]net.Conn, 8)
 	for i := range lost {
-		conn, err := net.Dial("tcp", front)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { conn.Close() })
-		_, _ = conn.Write([]byte("hello"))
-		lost[i] = conn
+		lost[i] = transporttest.Dial(t, front)
+		_, _ = lost[i].Write([]byte("hello"))
 	}
 	for _, conn := range lost {
 		_ = conn.SetReadDeadline(time.Now().Add(20 * time.Second))
@@ -277,30 +230,21 @@ func TestSilentGateway(t *testing.T) {
 		}
 	}
 	inRow := 0 // on a machine whose cores are taken away the other one is silent at times, too
-	if !eventually(func() bool {
+	transporttest.Await(t, "no call to the silent gateway", func() bool {
 		inRow++
 		if call(t, front) != "other" {
 			inRow = 0
 		}
 		return inRow == 20
-	}) {
-		t.Error("calls go to the silent gateway")
-	}
+	})
 }
 
 // throttle passes connections on to an address until it is told to fall silent: then it
 // holds what comes, and takes no more.
 func throttle(t *testing.T, to string) (address string, fallSilent func()) {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
 	silent, done := make(chan struct{}), make(chan struct{})
-	t.Cleanup(func() {
-		close(done)
-		l.Close()
-	})
+	t.Cleanup(func() { close(done) })
 	pass := func(to, from net.Conn) {
 		buf := make([]byte, 32<<10)
 		for {
@@ -317,44 +261,24 @@ func throttle(t *testing.T, to string) (address string, fallSilent func()) {
 			_, _ = to.Write(buf[:n])
 		}
 	}
-	go func() {
-		for {
-			near, err := l.Accept()
-			if err != nil {
-				return
-			}
-			far, err := net.Dial("tcp", to)
-			if err != nil {
-				near.Close()
-				continue
-			}
-			go pass(far, near)
-			go pass(near, far)
+	address = transporttest.Listen(t, func(near *net.TCPConn) {
+		far, err := net.Dial("tcp", to)
+		if err != nil {
+			near.Close()
+			return
 		}
-	}()
-	return l.Addr().String(), sync.OnceFunc(func() { close(silent) })
+		go pass(far, near)
+		pass(near, far)
+	})
+	return address, sync.OnceFunc(func() { close(silent) })
 }
 
 // answering is a service that says one thing to whoever says something.
 func answering(t *testing.T, what string) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { l.Close() })
-	go func() {
-		for {
-			conn, err := l.Accept()
-			if err != nil {
-				return
-			}
-			go func() {
-				_, _ = conn.Read(make([]byte, 16))
-				_, _ = conn.Write([]byte(what))
-				conn.Close()
-			}()
-		}
-	}()
-	return l.Addr().String()
+	return transporttest.Listen(t, func(conn *net.TCPConn) {
+		_, _ = conn.Read(make([]byte, 16))
+		_, _ = conn.Write([]byte(what))
+		conn.Close()
+	})
 }

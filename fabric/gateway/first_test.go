@@ -1,23 +1,21 @@
 package gateway
 
 import (
+	"errors"
 	"io"
 	"net"
 	"strings"
 	"testing"
 	"time"
 
-	"skerry.dev/skerry/fabric/transport"
+	"golang.org/x/sys/unix"
+
+	"skerry.dev/skerry/fabric/transport/transporttest"
 )
 
 // What a client says as it calls is read at once, nothing of it twice and no more than
 // fits; one that waits for its service is not held up, and loses nothing.
 func TestFirst(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
 	var f firsts
 	for name, c := range map[string]struct {
 		says string
@@ -30,17 +28,10 @@ func TestFirst(t *testing.T) {
 		"a peer next door":   {"hello", 0, 0},
 		"a peer almost here": {"hello", firstPart - 1, 0},
 	} {
-		client, err := net.Dial("tcp", l.Addr().String())
-		if err != nil {
-			t.Fatal(err)
-		}
+		client, app := transporttest.Pair(t)
 		_, _ = io.WriteString(client, c.says)
-		app, err := l.Accept()
-		if err != nil {
-			t.Fatal(err)
-		}
-		time.Sleep(10 * time.Millisecond) // it has come
-		first := f.read(app.(transport.Conn), c.rtt)
+		transporttest.Await(t, "all that "+name+" says", func() bool { return unread(t, app) == len(c.says) })
+		first := f.read(app, c.rtt)
 		if len(first) != c.want {
 			t.Errorf("%s: %d bytes come first, want %d", name, len(first), c.want)
 		}
@@ -50,6 +41,19 @@ func TestFirst(t *testing.T) {
 		if got := string(first) + string(rest); got != c.says+"!" || err != nil {
 			t.Errorf("%s: heard %d bytes of %d, %v", name, len(got), len(c.says)+1, err)
 		}
-		app.Close()
 	}
+}
+
+// unread is how many bytes have come that nobody has read.
+func unread(t *testing.T, conn *net.TCPConn) (n int) {
+	t.Helper()
+	raw, err := conn.SyscallConn()
+	if err != nil {
+		t.Fatal(err)
+	}
+	closed := raw.Control(func(fd uintptr) { n, err = unix.IoctlGetInt(int(fd), unix.SIOCINQ) })
+	if err := errors.Join(closed, err); err != nil {
+		t.Fatal(err)
+	}
+	return n
 }

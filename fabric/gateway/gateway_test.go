@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net"
 	"net/netip"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -16,6 +17,7 @@ import (
 	"skerry.dev/skerry/fabric/policy"
 	"skerry.dev/skerry/fabric/snapshot"
 	"skerry.dev/skerry/fabric/transport"
+	"skerry.dev/skerry/fabric/transport/transporttest"
 )
 
 // log is what gateways have said.
@@ -34,6 +36,24 @@ func (l *log) String() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.text.String()
+}
+
+// has says whether there is a line that has all of the parts.
+func (l *log) has(parts ...string) bool {
+	for line := range strings.Lines(l.String()) {
+		if !slices.ContainsFunc(parts, func(part string) bool { return !strings.Contains(line, part) }) {
+			return true
+		}
+	}
+	return false
+}
+
+// await waits for such a line.
+func (l *log) await(t testing.TB, parts ...string) {
+	t.Helper()
+	if !transporttest.Eventually(func() bool { return l.has(parts...) }) {
+		t.Fatalf("no line of %q in\n%s", parts, l)
+	}
 }
 
 // run runs a gateway until the test ends.
@@ -63,27 +83,20 @@ func start(t testing.TB, config gateway.Config, s *snapshot.Snapshot, next <-cha
 	}
 }
 
+// ending ends a gateway meanwhile.
+func ending(end func()) <-chan struct{} {
+	ended := make(chan struct{})
+	go func() {
+		end()
+		close(ended)
+	}()
+	return ended
+}
+
 // echo is a service that says back what it hears, at the address that it gives.
 func echo(t testing.TB) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { l.Close() })
-	go func() {
-		for {
-			conn, err := l.Accept()
-			if err != nil {
-				return
-			}
-			go func() {
-				_, _ = io.Copy(conn, conn)
-				conn.Close()
-			}()
-		}
-	}()
-	return l.Addr().String()
+	return transporttest.Listen(t, transporttest.Echo)
 }
 
 // target is a service's port 80.
@@ -142,8 +155,8 @@ func TestGateways(t *testing.T) {
 			t.Errorf("%s: got %q", c.name, got)
 		}
 		for who, said := range map[*log]string{exporter: c.exporter, importer: c.importer} {
-			if said != "" && !eventually(func() bool { return hasLine(who.String(), "default/"+c.name+":80", said) }) {
-				t.Errorf("%s: no line %q in\n%s", c.name, said, who)
+			if said != "" {
+				who.await(t, "default/"+c.name+":80", said)
 			}
 		}
 	}
@@ -152,42 +165,22 @@ func TestGateways(t *testing.T) {
 // call says hello, and gives what comes back.
 func call(t *testing.T, address string) string {
 	t.Helper()
-	var conn net.Conn
-	if !eventually(func() (ok bool) {
-		var err error
-		conn, err = net.Dial("tcp", address)
-		return err == nil
-	}) {
-		t.Fatalf("nobody listens at %s", address)
-	}
+	conn := reach(t, net.Dialer{}, address)
 	defer conn.Close()
-	_ = conn.SetDeadline(time.Now().Add(20 * time.Second))
 	_, _ = conn.Write([]byte("hello"))
 	b := make([]byte, 5)
 	n, _ := io.ReadFull(conn, b)
 	return string(b[:n])
 }
 
-func hasLine(text string, parts ...string) bool {
-	for line := range strings.Lines(text) {
-		has := true
-		for _, part := range parts {
-			has = has && strings.Contains(line, part)
-		}
-		if has {
-			return true
-		}
-	}
-	return false
-}
-
-// eventually tries for up to 20 s.
-func eventually(try func() bool) bool {
-	for range 2000 {
-		if try() {
-			return true
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
-	return false
+// reach connects to who listens, or will.
+func reach(t *testing.T, from net.Dialer, address string) (conn net.Conn) {
+	t.Helper()
+	transporttest.Await(t, "who listens at "+address, func() bool {
+		var err error
+		conn, err = from.Dial("tcp", address)
+		return err == nil
+	})
+	_ = conn.SetDeadline(time.Now().Add(20 * time.Second))
+	return conn
 }

@@ -8,7 +8,6 @@ import (
 	"net/netip"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/pires/go-proxyproto"
 
@@ -17,6 +16,7 @@ import (
 	"skerry.dev/skerry/fabric/identity/identitytest"
 	"skerry.dev/skerry/fabric/policy"
 	"skerry.dev/skerry/fabric/snapshot"
+	"skerry.dev/skerry/fabric/transport/transporttest"
 )
 
 // portOf is a port of a host that nobody listens at.
@@ -39,18 +39,10 @@ func naming(t *testing.T, host string, word func(net.Conn) string, wrap func(net
 		t.Skipf("needs the address %s: %v", host, err)
 	}
 	t.Cleanup(func() { l.Close() })
-	go func() {
-		for listener := wrap(l); ; {
-			conn, err := listener.Accept()
-			if err != nil {
-				return
-			}
-			go func() {
-				_, _ = io.WriteString(conn, word(conn))
-				conn.Close()
-			}()
-		}
-	}()
+	go transporttest.Accept(wrap(l), func(conn net.Conn) {
+		_, _ = io.WriteString(conn, word(conn))
+		conn.Close()
+	})
 	return l.Addr().String(), func() { l.Close() }
 }
 
@@ -59,17 +51,8 @@ func asIs(l net.Listener) net.Listener { return l }
 // heard is what an import's service says to a client at an address.
 func heard(t *testing.T, from, front string) (word, client string) {
 	t.Helper()
-	dialer := net.Dialer{LocalAddr: net.TCPAddrFromAddrPort(netip.AddrPortFrom(netip.MustParseAddr(from), 0))}
-	var conn net.Conn
-	if !eventually(func() (ok bool) {
-		var err error
-		conn, err = dialer.Dial("tcp", front)
-		return err == nil
-	}) {
-		t.Fatalf("nobody listens at %s", front)
-	}
+	conn := reach(t, net.Dialer{LocalAddr: net.TCPAddrFromAddrPort(netip.AddrPortFrom(netip.MustParseAddr(from), 0))}, front)
 	defer conn.Close()
-	_ = conn.SetDeadline(time.Now().Add(20 * time.Second))
 	said, _ := io.ReadAll(conn)
 	return string(said), conn.LocalAddr().String()
 }
@@ -78,15 +61,7 @@ func heard(t *testing.T, from, front string) (word, client string) {
 func serving(t *testing.T, identity, peers string, s *snapshot.Snapshot) *log {
 	t.Helper()
 	said := run(t, gateway.Config{Identity: identity, Listen: peers, Connections: gateway.Connections{Ahead: 1, Most: 16}}, s, nil)
-	if !eventually(func() bool {
-		conn, err := net.Dial("tcp", peers)
-		if err == nil {
-			conn.Close()
-		}
-		return err == nil
-	}) {
-		t.Fatalf("nobody listens at %s", peers)
-	}
+	reach(t, net.Dialer{}, peers).Close()
 	return said
 }
 
@@ -201,12 +176,8 @@ func TestWorkloads(t *testing.T) {
 			t.Errorf("%s: got %q", from, got)
 		}
 	}
-	if !eventually(func() bool { return hasLine(exporter.String(), "denied: no policy selects it") }) {
-		t.Errorf("no line of the exporter's in\n%s", exporter)
-	}
-	if !hasLine(importer.String(), "client=127.0.0.4:", "denied: no policy selects it") {
-		t.Errorf("no line of the importer's in\n%s", importer)
-	}
+	exporter.await(t, "denied: no policy selects it")
+	importer.await(t, "client=127.0.0.4:", "denied: no policy selects it")
 }
 
 // An import's name leads to where the gateway listens for it, as soon as it does.
@@ -226,7 +197,7 @@ func TestNames(t *testing.T) {
 		}
 		host, port, _ := net.SplitHostPort(want)
 		var found []string
-		if !eventually(func() bool { // it listens
+		if !transporttest.Eventually(func() bool { // it listens
 			found, _ = resolver.LookupHost(t.Context(), "web.default.svc.clusterset.local")
 			return len(found) == 1
 		}) || found[0] != host {

@@ -14,6 +14,7 @@ import (
 	"skerry.dev/skerry/fabric/identity/identitytest"
 	"skerry.dev/skerry/fabric/transport"
 	"skerry.dev/skerry/fabric/transport/native"
+	"skerry.dev/skerry/fabric/transport/transporttest"
 )
 
 // hostile is who calls a gateway and means no good.
@@ -25,13 +26,7 @@ type hostile struct {
 // dial shakes hands with a configuration, as far as it goes.
 func (h hostile) dial(config *tls.Config) net.Conn {
 	h.Helper()
-	raw, err := net.Dial("tcp", h.gateway)
-	if err != nil {
-		h.Fatal(err)
-	}
-	h.Cleanup(func() { raw.Close() })
-	conn := tls.Client(raw, config)
-	_ = conn.SetDeadline(time.Now().Add(20 * time.Second))
+	conn := tls.Client(transporttest.Dial(h.T, h.gateway), config)
 	_ = conn.Handshake() // TLS 1.3 tells who calls after it
 	return conn
 }
@@ -94,7 +89,7 @@ func TestHostileCallers(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			c.attack()
-			if !eventually(func() bool { return s.has(t, c.metric) && hasLine(s.said.String(), c.line...) }) {
+			if !transporttest.Eventually(func() bool { return s.has(t, c.metric) && s.said.has(c.line...) }) {
 				t.Errorf("no %s in\n%s\nor no line of %q in\n%s", c.metric, s.get(t, "/metrics"), c.line, s.said)
 			}
 		})
@@ -108,12 +103,7 @@ func TestHostileCallers(t *testing.T) {
 // say says something that is no TLS, and stays.
 func (h hostile) say(text string) {
 	h.Helper()
-	conn, err := net.Dial("tcp", h.gateway)
-	if err != nil {
-		h.Fatal(err)
-	}
-	h.Cleanup(func() { conn.Close() })
-	_, _ = io.WriteString(conn, text)
+	_, _ = io.WriteString(transporttest.Dial(h.T, h.gateway), text)
 }
 
 // tell says frames as a gateway that is known.
@@ -147,13 +137,11 @@ func TestHalfOpen(t *testing.T) {
 		}
 		open = append(open, conn)
 	}
-	if !eventually(func() bool { return s.has(t, `handshake_failures_total{reason="busy"}`) }) {
+	if !transporttest.Eventually(func() bool { return s.has(t, `handshake_failures_total{reason="busy"}`) }) {
 		t.Errorf("none is refused for there being too many:\n%s", s.get(t, "/metrics"))
 	}
 	run(t, gateway.Config{Identity: peer}, imports(front, peers), nil)
-	if !eventually(func() bool { return call(t, front) == "hello" }) {
-		t.Error("who may call cannot, while another opens connections")
-	}
+	transporttest.Await(t, "an answer to who may call, while another opens connections", func() bool { return call(t, front) == "hello" })
 	const most = 16 << 20
 	if more := heap() - before; more > most {
 		t.Errorf("%d connections that say nothing take %d bytes", many, more)

@@ -3,8 +3,6 @@ package gateway_test
 import (
 	"net"
 	"net/netip"
-	"os"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -14,6 +12,7 @@ import (
 	"skerry.dev/skerry/fabric/policy"
 	"skerry.dev/skerry/fabric/snapshot"
 	"skerry.dev/skerry/fabric/transport"
+	"skerry.dev/skerry/fabric/transport/transporttest"
 )
 
 // udpTarget is a service's port 53.
@@ -24,42 +23,13 @@ func udpTarget(name string) transport.Target {
 // udpEcho is a service that says back what it hears, behind its own name.
 func udpEcho(t *testing.T, name string) string {
 	t.Helper()
-	conn, err := net.ListenPacket("udp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { conn.Close() })
-	go func() {
-		b := make([]byte, 1<<16)
-		for {
-			n, from, err := conn.ReadFrom(b)
-			if err != nil {
-				return
-			}
-			_, _ = conn.WriteTo(append([]byte(name), b[:n]...), from)
-		}
-	}()
-	return conn.LocalAddr().String()
+	return transporttest.Datagrams(t, func(said []byte, _ net.Addr) []byte { return append([]byte(name), said...) })
 }
 
 // whoami is a service that says who has asked.
 func whoami(t *testing.T) string {
 	t.Helper()
-	conn, err := net.ListenPacket("udp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { conn.Close() })
-	go func() {
-		for {
-			_, from, err := conn.ReadFrom(make([]byte, 100))
-			if err != nil {
-				return
-			}
-			_, _ = conn.WriteTo([]byte(from.String()), from)
-		}
-	}()
-	return conn.LocalAddr().String()
+	return transporttest.Datagrams(t, func(_ []byte, from net.Addr) []byte { return []byte(from.String()) })
 }
 
 // udpPort is an address at which nobody listens, of an IP address.
@@ -91,7 +61,7 @@ func ask(t *testing.T, conn net.Conn, what string) string {
 	t.Helper()
 	b := make([]byte, 1<<16)
 	got := ""
-	if !eventually(func() bool {
+	if !transporttest.Eventually(func() bool {
 		_, _ = conn.Write([]byte(what))
 		_ = conn.SetReadDeadline(time.Now().Add(200 * time.Millisecond))
 		n, err := conn.Read(b)
@@ -155,9 +125,7 @@ func TestUDPBackendGone(t *testing.T) {
 			t.Errorf("got %q", got)
 		}
 	}
-	if !hasLine(said.String(), "flow refused", "default/dns:53/udp", "no backend accepts") {
-		t.Errorf("no line of it in\n%s", said)
-	}
+	said.await(t, "flow refused", "default/dns:53/udp", "no backend accepts")
 }
 
 // A client's address has so many flows, and of more the one gives way that was silent for
@@ -211,9 +179,7 @@ func TestUDPReload(t *testing.T) {
 	if !silent(conn) {
 		t.Error("a policy that is gone at the exporter still allows")
 	}
-	if !hasLine(said.String(), "default/dns:53/udp", "denied: no policy selects it") {
-		t.Errorf("no line of it in\n%s", said)
-	}
+	said.await(t, "default/dns:53/udp", "denied: no policy selects it")
 	exporter <- exported
 	ask(t, conn, "hello")
 
@@ -242,9 +208,7 @@ func TestUDPRefused(t *testing.T) {
 		t.Error("what is denied is answered")
 	}
 	for who, why := range map[*log]string{exporter: "denied: no policy selects it", importer: "denied by policy"} {
-		if !hasLine(who.String(), "default/secret:53/udp", why) {
-			t.Errorf("no line %q in\n%s", why, who)
-		}
+		who.await(t, "default/secret:53/udp", why)
 	}
 }
 
@@ -259,18 +223,12 @@ func TestUDPFailover(t *testing.T) {
 	ask(t, before, "hello")
 	_, _ = before.Write(make([]byte, 9601)) // which the log is to tell of
 	run(t, gateway.Config{Identity: folders["c1"], Listen: two, Connections: gateway.Connections{Ahead: 1, Most: 16}}, udpExports(udpEcho(t, "b")), nil)
-	ended := make(chan struct{})
-	go func() {
-		end()
-		close(ended)
-	}()
-	if !eventually(func() bool {
+	ended := ending(end)
+	transporttest.Await(t, "a new flow that takes the other gateway", func() bool {
 		conn := dialUDP(t, front)
 		defer conn.Close()
 		return ask(t, conn, "hello") == "bhello"
-	}) {
-		t.Error("new flows do not take the other gateway")
-	}
+	})
 	if got := ask(t, before, "hello"); got != "ahello" {
 		t.Errorf("got %q at the gateway that ends", got)
 	}
@@ -283,9 +241,7 @@ func TestUDPFailover(t *testing.T) {
 	if got := ask(t, dialUDP(t, front), "hello"); got != "bhello" {
 		t.Errorf("got %q with one gateway gone", got)
 	}
-	if !eventually(func() bool { return hasLine(said.String(), "datagrams dropped", "long=1") }) {
-		t.Errorf("no line of what was dropped in\n%s", said)
-	}
+	said.await(t, "datagrams dropped", "long=1")
 }
 
 // Flows of who is revoked end within seconds, and no others begin.
@@ -297,18 +253,7 @@ func TestUDPRevoked(t *testing.T) {
 	run(t, gateway.Config{Identity: importer, Connections: gateway.Connections{Ahead: 1, Most: 16}}, udpImports(front, peers), nil)
 	conn := dialUDP(t, front)
 	ask(t, conn, "hello")
-	f.Revoke("c2")
-	text, err := os.ReadFile(filepath.Join(f.Folder, "ca.crl"))
-	if err == nil {
-		err = os.WriteFile(filepath.Join(exporter, "ca.crl"), text, 0o600)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !eventually(func() bool { return silent(conn) }) {
-		t.Error("a flow of who is revoked goes on")
-	}
-	if !eventually(func() bool { return hasLine(said.String(), "peer refused", "c2/g1", identity.ErrRevoked.Error()) }) {
-		t.Errorf("no line of it in\n%s", said)
-	}
+	f.Revoke("c2", exporter)
+	transporttest.Await(t, "silence to who is revoked", func() bool { return silent(conn) })
+	said.await(t, "peer refused", "c2/g1", identity.ErrRevoked.Error())
 }

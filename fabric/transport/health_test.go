@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"skerry.dev/skerry/fabric/transport/transporttest"
 )
 
 // A way is as its last dial was; a peer that refuses after the handshake is not
@@ -69,20 +71,7 @@ func TestMeasure(t *testing.T) {
 
 // The kernel is asked about connections that are open, and one that is closed is none.
 func TestHealthOfConnections(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	conn, err := net.Dial("tcp", l.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	other, err := l.Accept()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer other.Close()
+	conn, other := transporttest.Pair(t)
 	_, _ = conn.Write([]byte("x"))
 	if _, err := other.Read(make([]byte, 1)); err != nil {
 		t.Fatal(err)

@@ -2,11 +2,11 @@ package transport_test
 
 import (
 	"errors"
-	"net"
 	"syscall"
 	"testing"
 
 	"skerry.dev/skerry/fabric/transport"
+	"skerry.dev/skerry/fabric/transport/transporttest"
 )
 
 func TestWords(t *testing.T) {
@@ -29,21 +29,8 @@ func TestWords(t *testing.T) {
 
 // The other end of a connection that is reset is told that something broke.
 func TestReset(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	conn, err := net.Dial("tcp", l.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
-	other, err := l.Accept()
-	if err != nil {
-		t.Fatal(err)
-	}
-	transport.Reset(other.(transport.Conn))
+	conn, other := transporttest.Pair(t)
+	transport.Reset(other)
 	if _, err := conn.Read(make([]byte, 1)); !errors.Is(err, syscall.ECONNRESET) {
 		t.Errorf("got %v", err)
 	}

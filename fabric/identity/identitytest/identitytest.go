@@ -3,6 +3,7 @@ package identitytest
 
 import (
 	"crypto"
+	"os"
 	"path/filepath"
 	"testing"
 	"time"
@@ -71,11 +72,17 @@ func (f Fabric) RenewAt(cluster, folder string, now time.Time) {
 	f.must(identity.Replace(folder, f.key, chain, trusted, revoked))
 }
 
-// Revoke puts the certificates of a cluster on the fabric's list.
-func (f Fabric) Revoke(cluster string) {
+// Revoke puts the certificates of a cluster on the fabric's list, and gives the list to
+// gateways.
+func (f Fabric) Revoke(cluster string, folders ...string) {
 	f.t.Helper()
 	_, err := identity.RevokeName(f.Folder, cluster, time.Now())
 	f.must(err)
+	list, err := os.ReadFile(filepath.Join(f.Folder, "ca.crl"))
+	f.must(err)
+	for _, folder := range folders {
+		f.must(os.WriteFile(filepath.Join(folder, "ca.crl"), list, 0o600))
+	}
 }
 
 // New makes a fabric and a gateway g1 of each cluster, and gives their folders.

@@ -16,6 +16,7 @@ import (
 	"skerry.dev/skerry/fabric/identity"
 	"skerry.dev/skerry/fabric/identity/identitytest"
 	"skerry.dev/skerry/fabric/transport"
+	"skerry.dev/skerry/fabric/transport/transporttest"
 )
 
 var asking = transport.Request{Target: transport.Target{Namespace: "default", Name: "dns", Port: 53, Protocol: transport.UDP}}
@@ -54,7 +55,7 @@ func (b *backend) Warn(_ string, err error) {
 
 // isWarned waits until it was told of something.
 func (b *backend) isWarned(of error) bool {
-	return eventually(func() bool {
+	return transporttest.Eventually(func() bool {
 		b.mu.Lock()
 		defer b.mu.Unlock()
 		return errors.Is(errors.Join(b.warned...), of)
@@ -89,9 +90,7 @@ func newPair(t *testing.T, b *backend, by func(address string) string) pair {
 	p.link = NewLink(by(p.server.Address().String()), p.stores["c2"].Client("c1", Protocol), p.drops, func(err error) { p.told <- err })
 	running.Go(func() { p.server.Run(ctx) })
 	running.Go(func() { p.link.Keep(ctx) })
-	if !eventually(func() bool { return p.link.Ready() && len(p.server.connections()) == 1 }) {
-		t.Fatal("no connection")
-	}
+	transporttest.Await(t, "a connection", func() bool { return p.link.Ready() && len(p.server.connections()) == 1 })
 	return p
 }
 
@@ -111,32 +110,7 @@ func (p pair) open(t *testing.T) (f *Flow, heard chan []byte, ended chan transpo
 // echo is a service that says back what it hears.
 func echo(t *testing.T) string {
 	t.Helper()
-	conn, err := net.ListenPacket("udp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { conn.Close() })
-	go func() {
-		b := make([]byte, 1<<16)
-		for {
-			n, from, err := conn.ReadFrom(b)
-			if err != nil {
-				return
-			}
-			_, _ = conn.WriteTo(b[:n], from)
-		}
-	}()
-	return conn.LocalAddr().String()
-}
-
-func eventually(try func() bool) bool {
-	for range 2000 {
-		if try() {
-			return true
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
-	return false
+	return transporttest.Datagrams(t, func(said []byte, _ net.Addr) []byte { return said })
 }
 
 // Datagrams of all lengths that users send pass: of none, of DNS, of a tunnel's packets,
@@ -147,7 +121,7 @@ func TestLengths(t *testing.T) {
 	for _, n := range []int{0, 1, 512, 1200, 1252, 1420, 1472, 1500, 4096, 8192, DatagramBytes} {
 		said := bytes.Repeat([]byte{byte(n)}, n)
 		var got []byte
-		if !eventually(func() bool {
+		if !transporttest.Eventually(func() bool {
 			f.Send(said)
 			select {
 			case got = <-heard:
@@ -288,7 +262,7 @@ func TestEnds(t *testing.T) {
 			p.mu.Lock()
 			p.denies = false
 			p.mu.Unlock()
-			if !eventually(func() bool { // on a connection that is not touched yet
+			transporttest.Await(t, "an answer before it is "+name, func() bool { // on a connection that is not touched yet
 				f, heard, _ := p.open(t)
 				f.Send([]byte("x"))
 				select {
@@ -298,21 +272,18 @@ func TestEnds(t *testing.T) {
 				case <-time.After(time.Second):
 					return false
 				}
-			}) {
-				t.Fatalf("%s: no answer", name)
-			}
-			if !eventually(func() bool { return p.server.Flows() == 0 && p.link.Flows() == 0 }) {
+			})
+			if !transporttest.Eventually(func() bool { return p.server.Flows() == 0 && p.link.Flows() == 0 }) {
 				t.Errorf("%s: %d flows here, %d there", name, p.link.Flows(), p.server.Flows())
 			}
 			for _, c := range p.server.connections() {
 				_ = c.conn.CloseWithError(codeEnded, "")
 			}
-			if !eventually(func() bool { return len(p.server.connections()) == 0 }) || !eventually(p.link.Ready) {
-				t.Fatalf("%s: no connection after it", name)
-			}
+			transporttest.Await(t, "the end of all connections", func() bool { return len(p.server.connections()) == 0 })
+			transporttest.Await(t, "another connection", p.link.Ready)
 		}
 	})
-	if !eventually(func() bool { return runtime.NumGoroutine() <= before }) {
+	if !transporttest.Eventually(func() bool { return runtime.NumGoroutine() <= before }) {
 		b := make([]byte, 1<<20)
 		t.Errorf("%d goroutines, before there were %d:\n%s", runtime.NumGoroutine(), before, b[:runtime.Stack(b, true)])
 	}
@@ -338,7 +309,7 @@ func TestUntrusted(t *testing.T) {
 			t.Errorf("%s: it is let in", name)
 		}
 	}
-	if !p.isWarned(identity.ErrUntrusted) || !eventually(func() bool { return p.server.handshakes.Load() == 0 }) {
+	if !p.isWarned(identity.ErrUntrusted) || !transporttest.Eventually(func() bool { return p.server.handshakes.Load() == 0 }) {
 		t.Errorf("%d handshakes; told was %v", p.server.handshakes.Load(), p.warned)
 	}
 }
@@ -423,11 +394,11 @@ func TestFlood(t *testing.T) {
 	if opened <= flowsMax {
 		t.Fatalf("%d flows were opened", opened)
 	}
-	if !eventually(func() bool { return p.server.Flows() <= flowsMax }) {
+	if !transporttest.Eventually(func() bool { return p.server.Flows() <= flowsMax }) {
 		t.Errorf("%d flows", p.server.Flows())
 	}
 	f, heard, _ := p.open(t)
-	if !eventually(func() bool {
+	transporttest.Await(t, "service of who behaves", func() bool {
 		f.Send([]byte("x"))
 		select {
 		case <-heard:
@@ -435,9 +406,7 @@ func TestFlood(t *testing.T) {
 		case <-time.After(time.Second):
 			return false
 		}
-	}) {
-		t.Error("nobody else is served")
-	}
+	})
 	if conn.Context().Err() != nil {
 		t.Errorf("the connection ended: %v", context.Cause(conn.Context()))
 	}
@@ -455,7 +424,7 @@ func TestConnections(t *testing.T) {
 	case <-time.After(20 * time.Second):
 		t.Error("the oldest goes on")
 	}
-	if !eventually(func() bool { return len(p.server.connections()) <= gatewayConnectionsMax }) {
+	if !transporttest.Eventually(func() bool { return len(p.server.connections()) <= gatewayConnectionsMax }) {
 		t.Errorf("%d connections", len(p.server.connections()))
 	}
 }
@@ -465,9 +434,7 @@ func TestLeave(t *testing.T) {
 	p := newPair(t, &backend{address: echo(t)}, straight)
 	f, heard, ended := p.open(t)
 	p.server.Leave()
-	if !eventually(func() bool { return !p.link.Ready() }) {
-		t.Error("the peer does not hear of it")
-	}
+	transporttest.Await(t, "a peer that hears of it", func() bool { return !p.link.Ready() })
 	if up, left := <-p.told, <-p.told; up != nil || transport.CodeOf(left) != transport.Leaving {
 		t.Errorf("told is %v, then %v", up, left)
 	}

@@ -21,6 +21,7 @@ import (
 	"skerry.dev/skerry/fabric/identity/identitytest"
 	"skerry.dev/skerry/fabric/transport"
 	"skerry.dev/skerry/fabric/transport/httpconnect"
+	"skerry.dev/skerry/fabric/transport/transporttest"
 )
 
 var web = transport.Target{Namespace: "default", Name: "web", Port: 80, Protocol: transport.TCP}
@@ -74,51 +75,23 @@ func serve(t *testing.T, service func(*net.TCPConn)) fixture {
 	t.Helper()
 	stores := identitytest.Stores(t, "c1", "c2")
 	at := &clock{at: time.Now()}
-	server := httpconnect.NewServer(backend{listen(t, service)}, at.now)
+	server := httpconnect.NewServer(backend{transporttest.Listen(t, service)}, at.now)
 	l, err := tls.Listen("tcp", "127.0.0.1:0", stores["c1"].Server(httpconnect.Protocol))
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { l.Close() })
-	go func() {
-		for {
-			conn, err := l.Accept()
-			if err != nil {
-				return
-			}
-			go func() {
-				defer conn.Close()
-				c := conn.(*tls.Conn)
-				if c.Handshake() != nil {
-					return
-				}
-				if name, err := identity.Peer(c.ConnectionState()); err == nil {
-					_ = server.Serve(c, name)
-				}
-			}()
+	go transporttest.Accept(l, func(conn net.Conn) {
+		defer conn.Close()
+		c := conn.(*tls.Conn)
+		if c.Handshake() != nil {
+			return
 		}
-	}()
+		if name, err := identity.Peer(c.ConnectionState()); err == nil {
+			_ = server.Serve(c, name)
+		}
+	})
 	return fixture{l.Addr().String(), stores["c2"].Client("c1", httpconnect.Protocol), at}
-}
-
-// listen serves connections of TCP until the test ends.
-func listen(t *testing.T, serve func(*net.TCPConn)) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { l.Close() })
-	go func() {
-		for {
-			conn, err := l.Accept()
-			if err != nil {
-				return
-			}
-			go serve(conn.(*net.TCPConn))
-		}
-	}()
-	return l.Addr().String()
 }
 
 // dial connects to an application's side of streams to a target, whose ends come by the
@@ -127,7 +100,7 @@ func (f fixture) dial(t *testing.T, to transport.Target) (*net.TCPConn, chan err
 	t.Helper()
 	d := httpconnect.NewDialer(f.address, f.config)
 	ended, called := make(chan error, 1), make(chan struct{})
-	address := listen(t, func(app *net.TCPConn) {
+	address := transporttest.Listen(t, func(app *net.TCPConn) {
 		<-called // a dial that has not returned fails where its connection is reset
 		err := d.Carry(context.Background(), transport.Request{Target: to, Source: map[string]string{"label/app": "x"}}, app)
 		if errors.Is(err, transport.ErrNotOpened) {
@@ -135,22 +108,13 @@ func (f fixture) dial(t *testing.T, to transport.Target) (*net.TCPConn, chan err
 		}
 		ended <- err
 	})
-	conn, err := net.Dial("tcp", address)
-	close(called)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { conn.Close() })
-	_ = conn.SetDeadline(time.Now().Add(20 * time.Second))
-	return conn.(*net.TCPConn), ended
+	defer close(called)
+	return transporttest.Dial(t, address), ended
 }
 
 // All that is said comes back, and each direction ends by itself.
 func TestStreams(t *testing.T) {
-	f := serve(t, func(conn *net.TCPConn) {
-		_, _ = io.Copy(conn, conn)
-		_ = conn.CloseWrite()
-	})
+	f := serve(t, transporttest.Echo)
 	for _, size := range []int{0, 60, 3 << 20} {
 		said := make([]byte, size)
 		_, _ = rand.Read(said)

@@ -18,6 +18,7 @@ import (
 	"skerry.dev/skerry/fabric/identity/identitytest"
 	"skerry.dev/skerry/fabric/transport"
 	"skerry.dev/skerry/fabric/transport/native"
+	"skerry.dev/skerry/fabric/transport/transporttest"
 )
 
 var web = transport.Target{Namespace: "default", Name: "web", Port: 80, Protocol: transport.TCP}
@@ -67,63 +68,35 @@ func newPair(t *testing.T, size int, backend transport.Backend) pair {
 		running.Wait()
 	})
 	running.Go(func() {
-		for {
-			conn, err := l.Accept()
-			if err != nil {
-				return
-			}
+		transporttest.Accept(l, func(conn net.Conn) {
+			defer conn.Close()
 			p.dialled.Add(1)
 			p.mu.Lock()
 			*p.conns = append(*p.conns, conn)
 			p.mu.Unlock()
-			running.Go(func() {
-				defer conn.Close()
-				context.AfterFunc(ctx, func() { conn.Close() })
-				if err := conn.(*tls.Conn).Handshake(); err != nil {
-					return // it was cut
-				}
-				name, err := identity.Peer(conn.(*tls.Conn).ConnectionState())
-				if err != nil || name.String() != "c2/g1" {
-					t.Errorf("called by %v: %v", name, err)
-				}
-				_ = map[string]func(net.Conn, identity.Name) error{
-					native.Protocol: server.Serve, native.ProtocolShared: server.ServeShared, native.ProtocolLane: server.ServeLane,
-				}[conn.(*tls.Conn).ConnectionState().NegotiatedProtocol](conn, name)
-			})
-		}
+			context.AfterFunc(ctx, func() { conn.Close() })
+			if err := conn.(*tls.Conn).Handshake(); err != nil {
+				return // it was cut
+			}
+			name, err := identity.Peer(conn.(*tls.Conn).ConnectionState())
+			if err != nil || name.String() != "c2/g1" {
+				t.Errorf("called by %v: %v", name, err)
+			}
+			_ = map[string]func(net.Conn, identity.Name) error{
+				native.Protocol: server.Serve, native.ProtocolShared: server.ServeShared, native.ProtocolLane: server.ServeLane,
+			}[conn.(*tls.Conn).ConnectionState().NegotiatedProtocol](conn, name)
+		})
 	})
 	running.Go(func() { p.pool.Keep(ctx) })
-	p.front = listen(t, func(app *net.TCPConn) {
+	p.front = transporttest.Listen(t, func(app *net.TCPConn) {
 		p.broken <- p.pool.Carry(ctx, transport.Request{Target: web, Source: map[string]string{"label/app": "x"}}, app)
 	})
-	for !p.pool.Path().Ready {
-		time.Sleep(time.Millisecond)
-	}
+	transporttest.Await(t, "a connection between the gateways", func() bool { return p.pool.Path().Ready })
 	return p
 }
 
 // untrained is of connections that are taught no path.
 func untrained(string) *native.Training { return nil }
-
-// listen serves connections of TCP until the test ends.
-func listen(t *testing.T, serve func(*net.TCPConn)) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { l.Close() })
-	go func() {
-		for {
-			conn, err := l.Accept()
-			if err != nil {
-				return
-			}
-			go serve(conn.(*net.TCPConn))
-		}
-	}()
-	return l.Addr().String()
-}
 
 // dials is a backend that allows all.
 type dials func(context.Context, identity.Name, transport.Request) (transport.Conn, error)
@@ -155,32 +128,15 @@ func to(address string) transport.Backend {
 	})
 }
 
-// echo says back what it hears, and ends when it has heard all.
-func echo(conn *net.TCPConn) {
-	_, _ = io.Copy(conn, conn)
-	_ = conn.CloseWrite()
-}
-
-func dial(t *testing.T, address string) *net.TCPConn {
-	t.Helper()
-	conn, err := net.Dial("tcp", address)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { conn.Close() })
-	_ = conn.SetDeadline(time.Now().Add(20 * time.Second))
-	return conn.(*net.TCPConn)
-}
-
 // All that an application says arrives and comes back, of any size; both sides may end
 // their direction first, and connections between the gateways serve one stream after
 // the other.
 func TestStreams(t *testing.T) {
-	p := newPair(t, 1, to(listen(t, echo)))
+	p := newPair(t, 1, to(transporttest.Listen(t, transporttest.Echo)))
 	for _, size := range []int{0, 1, 60, 64 << 10, 64<<10 + 1, 5 << 20} {
 		said := make([]byte, size)
 		_, _ = rand.Read(said)
-		app := dial(t, p.front)
+		app := transporttest.Dial(t, p.front)
 		go func() {
 			_, _ = app.Write(said)
 			_ = app.CloseWrite()
@@ -202,13 +158,13 @@ func TestStreams(t *testing.T) {
 
 // A service that speaks first is heard by an application that says nothing.
 func TestServerSpeaksFirst(t *testing.T) {
-	p := newPair(t, 1, to(listen(t, func(conn *net.TCPConn) {
+	p := newPair(t, 1, to(transporttest.Listen(t, func(conn *net.TCPConn) {
 		_, _ = conn.Write([]byte("220 ready"))
 		_ = conn.CloseWrite()
 		_, _ = io.Copy(io.Discard, conn)
 		conn.Close()
 	})))
-	app := dial(t, p.front)
+	app := transporttest.Dial(t, p.front)
 	heard, err := io.ReadAll(app)
 	if err != nil || string(heard) != "220 ready" {
 		t.Errorf("%q, %v", heard, err)
@@ -225,7 +181,7 @@ func TestServerSpeaksFirst(t *testing.T) {
 // A reset at one end is a reset at the other.
 func TestResets(t *testing.T) {
 	heard := make(chan error, 1)
-	address := listen(t, func(conn *net.TCPConn) {
+	address := transporttest.Listen(t, func(conn *net.TCPConn) {
 		b := make([]byte, 5)
 		_, _ = io.ReadFull(conn, b)
 		if string(b) == "reset" {
@@ -236,7 +192,7 @@ func TestResets(t *testing.T) {
 		heard <- err
 	})
 	p := newPair(t, 1, to(address))
-	app := dial(t, p.front)
+	app := transporttest.Dial(t, p.front)
 	_, _ = app.Write([]byte("reset"))
 	if _, err := app.Read(make([]byte, 1)); !errors.Is(err, syscall.ECONNRESET) {
 		t.Errorf("the application hears %v of a service that resets", err)
@@ -244,7 +200,7 @@ func TestResets(t *testing.T) {
 	if err := <-p.broken; err == nil {
 		t.Error("no error")
 	}
-	app = dial(t, p.front)
+	app = transporttest.Dial(t, p.front)
 	_, _ = app.Write([]byte("hello"))
 	transport.Reset(app)
 	if err := <-heard; !errors.Is(err, syscall.ECONNRESET) {
@@ -264,7 +220,7 @@ func TestRefusals(t *testing.T) {
 		transport.Denied:      denies{},
 	} {
 		p := newPair(t, 1, backend)
-		app := dial(t, p.front)
+		app := transporttest.Dial(t, p.front)
 		_, err := app.Write(make([]byte, 1<<20))
 		if err == nil { // a kernel tells of a reset once
 			_, err = app.Read(make([]byte, 1))
@@ -282,23 +238,19 @@ func TestRefusals(t *testing.T) {
 // When the connection below ends, the application hears of it, and the next one is
 // served by another connection.
 func TestConnectionCut(t *testing.T) {
-	p := newPair(t, 1, to(listen(t, echo)))
+	p := newPair(t, 1, to(transporttest.Listen(t, transporttest.Echo)))
 	for range 2 {
 		var app *net.TCPConn
 		b := make([]byte, 5)
-		for try := 0; ; try++ { // the side that calls may not know yet of the cut before
-			app = dial(t, p.front)
+		transporttest.Await(t, "an answer", func() bool { // the side that calls may not know yet of the cut before
+			app = transporttest.Dial(t, p.front)
 			_, _ = app.Write([]byte("hello"))
 			_, err := io.ReadFull(app, b)
-			if err == nil {
-				break
+			if err != nil {
+				<-p.broken
 			}
-			<-p.broken
-			if try == 20 {
-				t.Fatal(err)
-			}
-			time.Sleep(50 * time.Millisecond)
-		}
+			return err == nil
+		})
 		p.cut()
 		if _, err := app.Read(b); !errors.Is(err, syscall.ECONNRESET) {
 			t.Errorf("the application hears %v", err)
@@ -312,7 +264,7 @@ func TestConnectionCut(t *testing.T) {
 // A stream that is to be confirmed sends nothing before the service has accepted.
 func TestConfirmed(t *testing.T) {
 	accepts := make(chan struct{})
-	address := listen(t, echo)
+	address := transporttest.Listen(t, transporttest.Echo)
 	p := newPair(t, 1, dials(func(ctx context.Context, peer identity.Name, r transport.Request) (transport.Conn, error) {
 		if !r.Confirm {
 			t.Error("the request does not ask")
@@ -321,11 +273,11 @@ func TestConfirmed(t *testing.T) {
 		return to(address).Dial(ctx, peer, r)
 	}))
 	done := make(chan error, 1)
-	front := listen(t, func(app *net.TCPConn) {
+	front := transporttest.Listen(t, func(app *net.TCPConn) {
 		r := transport.Request{Target: web, Source: map[string]string{"label/app": "x"}, Confirm: true}
 		done <- p.pool.Carry(t.Context(), r, app)
 	})
-	app := dial(t, front)
+	app := transporttest.Dial(t, front)
 	_, _ = app.Write([]byte("hello"))
 	_ = app.SetReadDeadline(time.Now().Add(100 * time.Millisecond))
 	b := make([]byte, 5)
@@ -345,11 +297,11 @@ func TestConfirmed(t *testing.T) {
 
 // Streams at once have connections of their own, also more than are ahead of need.
 func TestManyAtOnce(t *testing.T) {
-	p := newPair(t, 2, to(listen(t, echo)))
+	p := newPair(t, 2, to(transporttest.Listen(t, transporttest.Echo)))
 	const n = 50
 	var all []*net.TCPConn
 	for range n {
-		app := dial(t, p.front)
+		app := transporttest.Dial(t, p.front)
 		if _, err := app.Write([]byte("hello")); err != nil {
 			t.Fatal(err)
 		}
@@ -372,9 +324,9 @@ func TestManyAtOnce(t *testing.T) {
 // Where packets are lost, bytes of bursts come in pieces over a bundle of connections, and
 // are the same; without it they do not. What lanes carry that end is made of the others.
 func TestBundle(t *testing.T) {
-	p := newPair(t, 1, to(listen(t, echo)))
+	p := newPair(t, 1, to(transporttest.Listen(t, transporttest.Echo)))
 	p.pool.Lose(true)
-	await(t, "a connection that sends blocks", func() bool { n, _ := p.pool.Bundled(); return n > 0 })
+	transporttest.Await(t, "a connection that sends blocks", func() bool { n, _ := p.pool.Bundled(); return n > 0 })
 	_, before := p.pool.Bundled()
 	ask(t, p, 3<<20, func() {})
 	if _, after := p.pool.Bundled(); after == before {
@@ -382,19 +334,19 @@ func TestBundle(t *testing.T) {
 	}
 	ask(t, p, 3<<20, func() { p.pool.EndLanes(1) })
 	p.pool.Lose(false)
-	await(t, "no connection that sends blocks", func() bool { n, _ := p.pool.Bundled(); return n == 0 })
+	transporttest.Await(t, "no connection that sends blocks", func() bool { n, _ := p.pool.Bundled(); return n == 0 })
 	ask(t, p, 3<<20, func() {})
 }
 
 // When too many lanes end, streams may break, and then there is another bundle.
 func TestBundleEnds(t *testing.T) {
-	p := newPair(t, 1, to(listen(t, echo)))
+	p := newPair(t, 1, to(transporttest.Listen(t, transporttest.Echo)))
 	p.pool.Lose(true)
 	bundled := func() bool { n, _ := p.pool.Bundled(); return n > 0 }
-	await(t, "a connection that sends blocks", bundled)
+	transporttest.Await(t, "a connection that sends blocks", bundled)
 	before := p.pool.BundleID()
 	p.pool.EndLanes(10)
-	await(t, "another bundle", func() bool { return p.pool.BundleID() != before && bundled() })
+	transporttest.Await(t, "another bundle", func() bool { return p.pool.BundleID() != before && bundled() })
 	ask(t, p, 3<<20, func() {})
 }
 
@@ -402,18 +354,18 @@ func TestBundleEnds(t *testing.T) {
 // for it than they may.
 func TestSlowReader(t *testing.T) {
 	held := make(chan *net.TCPConn, 1)
-	p := newPair(t, 2, to(listen(t, func(c *net.TCPConn) {
+	p := newPair(t, 2, to(transporttest.Listen(t, func(c *net.TCPConn) {
 		first := make([]byte, 4)
 		if _, err := io.ReadFull(c, first); err == nil && string(first) == "hold" {
 			held <- c
 			return
 		}
 		_, _ = c.Write(first)
-		echo(c)
+		transporttest.Echo(c)
 	})))
 	p.pool.Lose(true)
-	await(t, "connections that send blocks", func() bool { n, _ := p.pool.Bundled(); return n > 1 })
-	slow := dial(t, p.front)
+	transporttest.Await(t, "connections that send blocks", func() bool { n, _ := p.pool.Bundled(); return n > 1 })
+	slow := transporttest.Dial(t, p.front)
 	_ = slow.SetDeadline(time.Time{})
 	go func() {
 		_, _ = slow.Write(append([]byte("hold"), make([]byte, 100<<20)...))
@@ -439,17 +391,11 @@ func TestRefusedAtOnce(t *testing.T) {
 	}
 	defer l.Close()
 	var calls atomic.Int32
-	go func() {
-		for {
-			conn, err := l.Accept()
-			if err != nil {
-				return
-			}
-			calls.Add(1)
-			_ = conn.(*tls.Conn).Handshake()
-			conn.Close()
-		}
-	}()
+	go transporttest.Accept(l, func(conn net.Conn) {
+		calls.Add(1)
+		_ = conn.(*tls.Conn).Handshake()
+		conn.Close()
+	})
 	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
 	defer cancel()
 	native.NewPool(l.Addr().String(), stores["c2"].Client("c1", native.Protocol), native.Options{Ahead: 1, Most: 8}).Keep(ctx)
@@ -463,7 +409,7 @@ func ask(t *testing.T, p pair, size int, midway func()) {
 	t.Helper()
 	said := make([]byte, size)
 	_, _ = rand.Read(said)
-	app := dial(t, p.front)
+	app := transporttest.Dial(t, p.front)
 	defer app.Close()
 	go func() {
 		_, _ = app.Write(said[:size/2])
@@ -474,15 +420,5 @@ func ask(t *testing.T, p pair, size int, midway func()) {
 	heard, err := io.ReadAll(app)
 	if err != nil || !bytes.Equal(heard, said) {
 		t.Errorf("%d bytes: %d came back, %v", size, len(heard), err)
-	}
-}
-
-// await waits for something that takes a machine that is slow a while.
-func await(t *testing.T, what string, is func() bool) {
-	t.Helper()
-	for end := time.Now().Add(30 * time.Second); !is(); time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("there is not: %s", what)
-		}
 	}
 }

@@ -5,30 +5,21 @@ import (
 	"io"
 	"net"
 	"testing"
-	"time"
 
 	"skerry.dev/skerry/fabric/transport"
+	"skerry.dev/skerry/fabric/transport/transporttest"
 )
 
 // A pool is settled when its connections know their paths, also those that were dialled
 // since a stream could not wait.
 func TestSettles(t *testing.T) {
-	p := newPair(t, 1, to(listen(t, echo)))
-	settles := func() bool {
-		for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(time.Millisecond) {
-			if p.pool.Health().Settled {
-				return true
-			}
-		}
-		return false
-	}
-	if !settles() {
-		t.Fatal("not settled at first")
-	}
+	p := newPair(t, 1, to(transporttest.Listen(t, transporttest.Echo)))
+	settled := func() bool { return p.pool.Health().Settled }
+	transporttest.Await(t, "a pool that is settled at first", settled)
 	var open []net.Conn
 	for range 6 {
 		p.pool.Unshare()
-		conn := dial(t, p.front)
+		conn := transporttest.Dial(t, p.front)
 		_, _ = conn.Write([]byte("x"))
 		if _, err := conn.Read(make([]byte, 1)); err != nil {
 			t.Fatal(err)
@@ -38,18 +29,16 @@ func TestSettles(t *testing.T) {
 	for _, conn := range open {
 		conn.Close()
 	}
-	if !settles() {
-		t.Error("not settled after streams that could not wait")
-	}
+	transporttest.Await(t, "a pool that is settled after streams that could not wait", settled)
 }
 
 // What an application has said already goes before what it says next.
 func TestFirst(t *testing.T) {
-	p := newPair(t, 1, to(listen(t, echo)))
-	front := listen(t, func(app *net.TCPConn) {
+	p := newPair(t, 1, to(transporttest.Listen(t, transporttest.Echo)))
+	front := transporttest.Listen(t, func(app *net.TCPConn) {
 		p.broken <- p.pool.Carry(context.Background(), transport.Request{Target: web, Source: map[string]string{"label/app": "x"}, First: []byte("first, ")}, app)
 	})
-	app := dial(t, front)
+	app := transporttest.Dial(t, front)
 	_, _ = app.Write([]byte("then"))
 	_ = app.CloseWrite()
 	heard, err := io.ReadAll(app)

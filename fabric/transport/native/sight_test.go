@@ -1,9 +1,10 @@
 package native
 
 import (
-	"net"
 	"testing"
 	"time"
+
+	"skerry.dev/skerry/fabric/transport/transporttest"
 )
 
 // A gateway is silent when it owes an answer for longer than usual, and a way that became
@@ -59,16 +60,7 @@ func TestYield(t *testing.T) {
 	if err := HasCongestion(bbr); err != nil {
 		t.Skip("needs the kernel's tcp_bbr: ", err)
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	conn, err := net.Dial("tcp", l.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
+	conn, _ := transporttest.Pair(t)
 	of := legOf(conn)
 	if err := of.tune(bbr); err != nil {
 		t.Fatal(err)

@@ -1,0 +1,115 @@
+// Package transporttest serves, calls and waits on loopback, for tests of what carries
+// connections. It imitates no network: nothing is late or lost. Start at Listen.
+package transporttest
+
+import (
+	"io"
+	"net"
+	"sync"
+	"testing"
+	"time"
+)
+
+const (
+	// deadline is of all that is said and heard by Dial.
+	deadline = 20 * time.Second
+	// tries take half a minute at least. They are counted, for while a machine stands still
+	// there are none.
+	tries = 3000
+	// pause is between two of them.
+	pause = 10 * time.Millisecond
+)
+
+// Listen serves connections of TCP until the test ends, at the address that it gives.
+func Listen(t testing.TB, serve func(*net.TCPConn)) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	go Accept(l, func(conn net.Conn) { serve(conn.(*net.TCPConn)) })
+	return l.Addr().String()
+}
+
+// Accept serves the connections of a listener, all at once, until it is closed and they
+// are over.
+func Accept(l net.Listener, serve func(net.Conn)) {
+	var all sync.WaitGroup
+	defer all.Wait()
+	for {
+		conn, err := l.Accept()
+		if err != nil {
+			return
+		}
+		all.Go(func() { serve(conn) })
+	}
+}
+
+// Echo says back what it hears, and ends when it has heard all.
+func Echo(conn *net.TCPConn) {
+	_, _ = io.Copy(conn, conn)
+	_ = conn.Close()
+}
+
+// Datagrams answers each datagram until the test ends, at the address that it gives.
+func Datagrams(t testing.TB, answer func(said []byte, from net.Addr) []byte) string {
+	t.Helper()
+	conn, err := net.ListenPacket("udp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	go func() {
+		b := make([]byte, 1<<16)
+		for {
+			n, from, err := conn.ReadFrom(b)
+			if err != nil {
+				return
+			}
+			_, _ = conn.WriteTo(answer(b[:n], from), from)
+		}
+	}()
+	return conn.LocalAddr().String()
+}
+
+// Dial connects until the test ends. Nothing is waited for on it longer than 20 s.
+func Dial(t testing.TB, address string) *net.TCPConn {
+	t.Helper()
+	conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	_ = conn.SetDeadline(time.Now().Add(deadline))
+	return conn.(*net.TCPConn)
+}
+
+// Pair gives both ends of a connection that lasts until the test ends.
+func Pair(t testing.TB) (dialled, accepted *net.TCPConn) {
+	t.Helper()
+	ends := make(chan *net.TCPConn, 1)
+	dialled = Dial(t, Listen(t, func(conn *net.TCPConn) { ends <- conn }))
+	accepted = <-ends
+	t.Cleanup(func() { _ = accepted.Close() })
+	return dialled, accepted
+}
+
+// Eventually says whether something is so within half a minute of tries.
+func Eventually(is func() bool) bool {
+	for range tries {
+		if is() {
+			return true
+		}
+		time.Sleep(pause)
+	}
+	return false
+}
+
+// Await ends a test that waits in vain for what is to be.
+func Await(t testing.TB, what string, is func() bool) {
+	t.Helper()
+	if !Eventually(is) {
+		t.Fatalf("waited in vain for %s", what)
+	}
+}
