@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"skerry.dev/skerry/fabric/flow"
@@ -19,18 +20,6 @@ func record(n int) flow.Record {
 
 func silent(t *testing.T) func(error) {
 	return func(err error) { t.Errorf("told %v", err) }
-}
-
-// wait returns when so many were written or dropped.
-func wait(t *testing.T, j *Journal, n uint64) {
-	t.Helper()
-	for range 2000 {
-		if j.Written()+j.Dropped() >= n {
-			return
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
-	t.Fatalf("%d written and %d dropped of %d", j.Written(), j.Dropped(), n)
 }
 
 // numbers are those of the records that a file has, with the one before.
@@ -81,91 +70,97 @@ func TestJournal(t *testing.T) {
 
 // However much is written, two files of a bounded length hold the last of it.
 func TestRotation(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "flows")
-	const most, count = 4000, 200
-	j, err := open(path, most, silent(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for n := range count {
-		j.Put(record(n))
-		wait(t, j, uint64(n+1))
-	}
-	if err := j.Close(); err != nil {
-		t.Fatal(err)
-	}
-	for _, name := range []string{path, path + ".1"} {
-		if info, err := os.Stat(name); err != nil || info.Size() > most {
-			t.Errorf("%v, %v", info, err)
+	synctest.Test(t, func(t *testing.T) {
+		path := filepath.Join(t.TempDir(), "flows")
+		const most, count = 4000, 200
+		j, err := open(path, most, silent(t))
+		if err != nil {
+			t.Fatal(err)
 		}
-	}
-	got := numbers(t, path)
-	if len(got) < 10 || got[len(got)-1] != count-1 || got[len(got)-1]-got[0] != len(got)-1 {
-		t.Errorf("it has %v", got)
-	}
+		for n := range count {
+			j.Put(record(n))
+			synctest.Wait()
+		}
+		if err := j.Close(); err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range []string{path, path + ".1"} {
+			if info, err := os.Stat(name); err != nil || info.Size() > most {
+				t.Errorf("%v, %v", info, err)
+			}
+		}
+		got := numbers(t, path)
+		if len(got) < 10 || got[len(got)-1] != count-1 || got[len(got)-1]-got[0] != len(got)-1 {
+			t.Errorf("it has %v", got)
+		}
+	})
 }
 
 // A file that was moved away is made anew, and one that was cut short goes on.
 func TestMoved(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "flows")
-	j, err := Open(path, silent(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	j.Put(record(1))
-	wait(t, j, 1)
-	if err := os.Rename(path, path+".old"); err != nil {
-		t.Fatal(err)
-	}
-	time.Sleep(lookEvery)
-	j.Put(record(2))
-	wait(t, j, 2)
-	if err := os.Truncate(path, 0); err != nil {
-		t.Fatal(err)
-	}
-	time.Sleep(lookEvery)
-	j.Put(record(3))
-	if err := j.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if got := fmt.Sprint(numbers(t, path+".old"), numbers(t, path)); got != "[1] [3]" {
-		t.Errorf("got %s", got)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		path := filepath.Join(t.TempDir(), "flows")
+		j, err := Open(path, silent(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		j.Put(record(1))
+		synctest.Wait()
+		if err := os.Rename(path, path+".old"); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(lookEvery)
+		j.Put(record(2))
+		synctest.Wait()
+		if err := os.Truncate(path, 0); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(lookEvery)
+		j.Put(record(3))
+		if err := j.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if got := fmt.Sprint(numbers(t, path+".old"), numbers(t, path)); got != "[1] [3]" {
+			t.Errorf("got %s", got)
+		}
+	})
 }
 
 // A disk that is full is told once, and what it does not take is counted; when it has
 // room again that is told, and all that is in the file can be read.
 func TestFull(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "flows")
-	if err := os.Symlink("/dev/full", path); err != nil {
-		t.Fatal(err)
-	}
-	told := make(chan error, 10)
-	j, err := Open(path, func(err error) { told <- err })
-	if err != nil {
-		t.Fatal(err)
-	}
-	for n := range 3 {
-		j.Put(record(n))
-		wait(t, j, uint64(n+1))
-	}
-	if err := <-told; !errors.Is(err, syscall.ENOSPC) || len(told) > 0 || j.Dropped() != 3 {
-		t.Errorf("told %v and %d more, %d dropped", err, len(told), j.Dropped())
-	}
-	if err := os.Remove(path); err != nil {
-		t.Fatal(err)
-	}
-	time.Sleep(lookEvery)
-	j.Put(record(7))
-	if err := j.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if err := <-told; err != nil || j.Written() != 1 {
-		t.Errorf("told %v, %d written", err, j.Written())
-	}
-	if got := fmt.Sprint(numbers(t, path)); got != "[7]" {
-		t.Errorf("got %s", got)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		path := filepath.Join(t.TempDir(), "flows")
+		if err := os.Symlink("/dev/full", path); err != nil {
+			t.Fatal(err)
+		}
+		told := make(chan error, 10)
+		j, err := Open(path, func(err error) { told <- err })
+		if err != nil {
+			t.Fatal(err)
+		}
+		for n := range 3 {
+			j.Put(record(n))
+			synctest.Wait()
+		}
+		if err := <-told; !errors.Is(err, syscall.ENOSPC) || len(told) > 0 || j.Dropped() != 3 {
+			t.Errorf("told %v and %d more, %d dropped", err, len(told), j.Dropped())
+		}
+		if err := os.Remove(path); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(lookEvery)
+		j.Put(record(7))
+		if err := j.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if err := <-told; err != nil || j.Written() != 1 {
+			t.Errorf("told %v, %d written", err, j.Written())
+		}
+		if got := fmt.Sprint(numbers(t, path)); got != "[7]" {
+			t.Errorf("got %s", got)
+		}
+	})
 }
 
 // A small disk that fills up keeps whole lines alone.
@@ -182,26 +177,28 @@ func TestFillsUp(t *testing.T) {
 			t.Error(err)
 		}
 	}()
-	path := filepath.Join(dir, "flows")
-	told := make(chan error, 1000)
-	j, err := Open(path, func(err error) { told <- err })
-	if err != nil {
-		t.Fatal(err)
-	}
-	const count = 200
-	for n := range count {
-		j.Put(record(n))
-		wait(t, j, uint64(n+1))
-	}
-	if err := j.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if err := <-told; !errors.Is(err, syscall.ENOSPC) || len(told) > 0 {
-		t.Errorf("told %v and %d more", err, len(told))
-	}
-	if got := numbers(t, path); uint64(len(got)) != j.Written() || len(got) < 10 || len(got)+int(j.Dropped()) != count {
-		t.Errorf("%d in the file, %d written, %d dropped", len(got), j.Written(), j.Dropped())
-	}
+	synctest.Test(t, func(t *testing.T) {
+		path := filepath.Join(dir, "flows")
+		told := make(chan error, 1000)
+		j, err := Open(path, func(err error) { told <- err })
+		if err != nil {
+			t.Fatal(err)
+		}
+		const count = 200
+		for n := range count {
+			j.Put(record(n))
+			synctest.Wait()
+		}
+		if err := j.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if err := <-told; !errors.Is(err, syscall.ENOSPC) || len(told) > 0 {
+			t.Errorf("told %v and %d more", err, len(told))
+		}
+		if got := numbers(t, path); uint64(len(got)) != j.Written() || len(got) < 10 || len(got)+int(j.Dropped()) != count {
+			t.Errorf("%d in the file, %d written, %d dropped", len(got), j.Written(), j.Dropped())
+		}
+	})
 }
 
 // Who puts never waits: with nobody to write, what the queue has no room for is counted.
