@@ -124,7 +124,6 @@ func TestDrain(t *testing.T) {
 	run(t, gateway.Config{Identity: folders["c1"], Listen: two, Connections: gateway.Connections{Ahead: 1, Most: 16}}, exports(service), nil)
 	ended := ending(end)
 	said.await(t, "draining")
-	time.Sleep(100 * time.Millisecond) // until the peer has heard
 	for range 20 {
 		if got := call(t, front); got != "hello" {
 			t.Errorf("got %q while one gateway drains", got)

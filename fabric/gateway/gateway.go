@@ -231,16 +231,19 @@ func (g *Gateway) reload() {
 	}
 }
 
-// drain waits until no connection is left, or it has taken too long.
+// drain waits until no connection is left, or it has taken too long. What a peer has begun
+// before it heard is on its way until the peer's own connections end.
 func (g *Gateway) drain() {
 	g.enter(admin.Draining)
 	g.stopListening()
 	g.native.Leave()
 	g.datagrams.leave()
 	g.log.Info("draining", "for", g.config.Drain.String())
-	const look = 20 * time.Millisecond
-	for end := time.Now().Add(g.config.Drain); g.active() > 0 && time.Now().Before(end); {
+	const look, hearing = 20 * time.Millisecond, 2 * time.Second
+	begin := time.Now()
+	for since := time.Duration(0); since < g.config.Drain && (g.active() > 0 || since < hearing && g.native.Connections() > 0); {
 		time.Sleep(look)
+		since = time.Since(begin)
 	}
 }
 

@@ -3,8 +3,6 @@ package gateway_test
 import (
 	"context"
 	"crypto/tls"
-	"os"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -13,6 +11,7 @@ import (
 	"skerry.dev/skerry/fabric/identity/identitytest"
 	"skerry.dev/skerry/fabric/snapshot"
 	"skerry.dev/skerry/fabric/transport/native"
+	"skerry.dev/skerry/fabric/transport/transporttest"
 )
 
 // A cluster that nobody can call opens the connections for what its peers call; it comes
@@ -26,14 +25,10 @@ func TestReverse(t *testing.T) {
 	caller := gateway.Config{Identity: folders["c2"], Listen: peers, Connections: gateway.Connections{Ahead: 2, Most: 4}}
 	hears := func(what string) {
 		t.Helper()
-		if !eventually(func() bool { return call(t, front) == "hello" }) {
-			t.Errorf("%s: the service is not called", what)
-		}
+		transporttest.Await(t, "an answer "+what, func() bool { return call(t, front) == "hello" })
 	}
 	said, endHidden := start(t, hidden, offering, nil)
-	if !eventually(func() bool { return hasLine(said.String(), "peer cannot be offered a connection", "refused") }) {
-		t.Errorf("nothing is said of a peer that is not there:\n%s", said)
-	}
+	said.await(t, "peer cannot be offered a connection", "refused")
 	_, endCaller := start(t, caller, imports(front), nil)
 	hears("at first")
 	open(t, front)
@@ -60,20 +55,9 @@ func TestReverseRevoked(t *testing.T) {
 	offering.Peers = []snapshot.Peer{{Name: "c2", Transport: snapshot.Native, Gateways: []string{peers}, Reverse: true}}
 	run(t, gateway.Config{Identity: caller, Listen: peers, Connections: gateway.Connections{Ahead: 1, Most: 1}}, imports(front), nil)
 	run(t, gateway.Config{Identity: hidden, Connections: gateway.Connections{Ahead: 1, Most: 1}}, offering, nil)
-	if !eventually(func() bool { return call(t, front) == "hello" }) {
-		t.Fatal("the service is not called")
-	}
-	f.Revoke("c1")
-	text, err := os.ReadFile(filepath.Join(f.Folder, "ca.crl"))
-	if err == nil {
-		err = os.WriteFile(filepath.Join(caller, "ca.crl"), text, 0o600)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !eventually(func() bool { return call(t, front) != "hello" }) {
-		t.Error("a peer that is revoked is still called")
-	}
+	transporttest.Await(t, "an answer", func() bool { return call(t, front) == "hello" })
+	f.Revoke("c1", caller)
+	transporttest.Await(t, "a peer that is revoked to be called no more", func() bool { return call(t, front) != "hello" })
 }
 
 // Connections that nobody wants are bounded, and a cluster that is no peer offers none.
@@ -88,12 +72,10 @@ func TestOffersRefused(t *testing.T) {
 			t.Fatal(err)
 		}
 		var conn *tls.Conn
-		if !eventually(func() bool {
+		transporttest.Await(t, "a connection of "+cluster, func() bool {
 			conn, err = native.Offer(context.Background(), peers, store.Client("c2"))
 			return err == nil
-		}) {
-			t.Fatal(err)
-		}
+		})
 		t.Cleanup(func() { conn.Close() })
 		return conn
 	}
@@ -102,13 +84,9 @@ func TestOffersRefused(t *testing.T) {
 	if _, err := stranger.Read(make([]byte, 1)); err == nil {
 		t.Error("a stranger's connection is wanted")
 	}
-	if !eventually(func() bool { return hasLine(said.String(), "peer refused", "that is no peer") }) {
-		t.Errorf("no line of the stranger:\n%s", said)
-	}
+	said.await(t, "peer refused", "that is no peer")
 	for range 3 * native.OffersMost {
 		offer("c1")
 	}
-	if !eventually(func() bool { return hasLine(said.String(), "peer refused", "that nobody wants") }) {
-		t.Errorf("no line of too many:\n%s", said)
-	}
+	said.await(t, "peer refused", "that nobody wants")
 }

@@ -80,8 +80,21 @@ func (s *Server) Leave() {
 		go c.leave() // one whose peer does not read holds up no other
 	}
 	for _, mux := range shared {
-		go func() { _ = mux.GoAway() }() // of one that is over nobody need hear
+		go leave(mux)
 	}
+}
+
+// Connections counts those of peers, who end them when they have heard that the gateway
+// leaves.
+func (s *Server) Connections() (n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for c := range s.all {
+		if c.leg.tcp != nil { // it is not a place on one that is shared
+			n++
+		}
+	}
+	return n + len(s.shared)
 }
 
 // Streams counts those that are open.

@@ -65,6 +65,13 @@ func (p *Pool) join(ctx context.Context) error {
 	p.mu.Unlock()
 	p.finish() // of a pool that was closed meanwhile
 	go p.ask(s)
+	go func() {
+		if one, err := s.AcceptStream(); err == nil { // the gateway leaves
+			p.forsake(s)
+			_ = one.Close() // that was all
+			p.want()
+		}
+	}()
 	go func(since time.Time) {
 		<-s.CloseChan()
 		p.forsake(s)
@@ -109,7 +116,7 @@ func (s *Server) ServeShared(conn net.Conn, peer identity.Name) error {
 		s.mu.Unlock()
 	}()
 	if leaving {
-		go func() { _ = mux.GoAway() }() // of one that is over nobody need hear
+		go leave(mux)
 	}
 	for {
 		one, err := mux.AcceptStream()
@@ -121,5 +128,14 @@ func (s *Server) ServeShared(conn net.Conn, peer identity.Name) error {
 			continue
 		}
 		go func() { _ = s.serve(one, peer) }()
+	}
+}
+
+// leave tells a peer to begin no more streams on a connection that they share, by a stream
+// of this side's. Those that are on their way are still served, which a go-away of yamux
+// would refuse.
+func leave(mux *yamux.Session) {
+	if one, err := mux.OpenStream(); err == nil { // else it is over
+		_ = one.Close()
 	}
 }
