@@ -135,6 +135,7 @@ func TestScenariosAsPublished(t *testing.T) {
 	}
 	for file, whole := range map[string]bool{
 		"crt-direct-f3.yaml": true, "crt-direct-full.yaml": true, "crt-direct-t3-cloud.yaml": false, "crt-direct-t3-edge.yaml": false,
+		"crt-clusterlink-f3.yaml": false, "crt-clusterlink-t3.yaml": false, "crt-clusterlink-full.yaml": true,
 		"kubernetes-crt.yaml": false,
 	} {
 		e := read(t, file)

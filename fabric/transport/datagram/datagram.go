@@ -21,6 +21,9 @@ const Protocol = "skerry-datagram/1"
 // DatagramBytes is the longest datagram that is carried.
 const DatagramBytes = 9600
 
+// packetLeast is what every path of QUIC carries (RFC 9000 section 14).
+const packetLeast = 1200
+
 // Bounds of a connection.
 const (
 	// flowsMax is how many flows a connection has: of more, the one that has been idle for
@@ -86,6 +89,7 @@ func (d *Drops) Total() (n uint64) {
 // with one in its own direction that it leaves.
 func settings(caller bool) *quic.Config {
 	c := &quic.Config{
+		InitialPacketSize: packetLeast, // until a larger one has come through
 		EnableDatagrams: true, HandshakeIdleTimeout: handshakeTimeout, MaxIdleTimeout: lostAfter, KeepAlivePeriod: keepAlive,
 		InitialStreamReceiveWindow: requestRoom, MaxStreamReceiveWindow: requestRoom,
 		InitialConnectionReceiveWindow: windowBytes, MaxConnectionReceiveWindow: windowBytes,

@@ -19,7 +19,7 @@ const (
 	// partHeaderBytes: number of the datagram (2), of the part (1), how many parts (1).
 	partHeaderBytes = 4
 	// partsMax is how many parts a datagram may have.
-	partsMax = 8
+	partsMax = 9
 )
 
 // packet is what a QUIC datagram carries.
