@@ -90,7 +90,7 @@ func (d *Drops) Total() (n uint64) {
 func settings(caller bool) *quic.Config {
 	c := &quic.Config{
 		InitialPacketSize: packetLeast, // until a larger one has come through
-		EnableDatagrams: true, HandshakeIdleTimeout: handshakeTimeout, MaxIdleTimeout: lostAfter, KeepAlivePeriod: keepAlive,
+		EnableDatagrams:   true, HandshakeIdleTimeout: handshakeTimeout, MaxIdleTimeout: lostAfter, KeepAlivePeriod: keepAlive,
 		InitialStreamReceiveWindow: requestRoom, MaxStreamReceiveWindow: requestRoom,
 		InitialConnectionReceiveWindow: windowBytes, MaxConnectionReceiveWindow: windowBytes,
 		MaxIncomingStreams: streamsMax, MaxIncomingUniStreams: -1,

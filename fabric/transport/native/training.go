@@ -37,9 +37,34 @@ type lesson struct {
 	// crowded is since when a queue stands on the path, zero while there is none.
 	crowded time.Time
 	// rate is the most that came through, in bytes a second; before is what it was when a
-	// queue stood for the first time, or since it grew.
+	// queue stood last.
 	rate, before uint64
+	growth
 }
+
+// growth counts the round trips since more came through, by a quarter. A round is over when
+// all is delivered that was on its way at its begin, however long a machine pauses
+// (draft-ietf-ccwg-bbr has the same rounds and the same quarter).
+type growth struct {
+	end    uint32 // packets delivered by the end of this round
+	least  uint64 // the rate that counts as more
+	rounds int
+}
+
+// note takes what TCP has delivered, what is on its way, and the most that came through.
+func (g *growth) note(delivered, underway uint32, rate uint64) {
+	if rate >= g.least {
+		g.least, g.rounds = rate+rate/4, 0
+	}
+	if delivered >= g.end {
+		g.end = delivered + underway
+		g.rounds++
+	}
+}
+
+// roundsMost is how many round trips may pass without more: BBR, where it takes the path
+// for full, tries for more in one of eight.
+const roundsMost = 10
 
 // see notes what TCP knows now.
 func (l *lesson) see(now time.Time, rtt, least time.Duration) {
@@ -59,7 +84,7 @@ const shortest = time.Millisecond
 // something: one of two hundred packets is lost.
 func (l *lesson) over(most int64) bool {
 	const lossOne, retransmitsLeast = 200, 2
-	return l.sent >= most || l.least < shortest || l.retransmits >= retransmitsLeast && l.retransmits*lossOne > l.packets
+	return l.sent >= most || l.least < shortest || l.rounds > roundsMost || l.retransmits >= retransmitsLeast && l.retransmits*lossOne > l.packets
 }
 
 // queued says whether a queue stands for two round trips, and so has to go before more is
@@ -155,6 +180,7 @@ func (l *lesson) ask(of leg) bool {
 	}
 	l.see(time.Now(), micros(info.Rtt), micros(info.Min_rtt))
 	l.packets, l.retransmits, l.rate = info.Data_segs_out, info.Total_retrans, max(l.rate, info.Delivery_rate)
+	l.note(info.Delivered, info.Unacked, l.rate)
 	return true
 }
 

@@ -23,6 +23,7 @@ func TestOver(t *testing.T) {
 		"a short path":        {with(func(l *lesson) { l.least = 200 * time.Microsecond }), true},
 		"one packet was lost": {with(func(l *lesson) { l.retransmits = 1 }), false},
 		"many were":           {with(func(l *lesson) { l.retransmits = 3 }), true},
+		"nothing more comes":  {with(func(l *lesson) { l.rounds = roundsMost + 1 }), true},
 		"few of many were":    {with(func(l *lesson) { l.retransmits, l.packets = 3, 4000 }), false},
 	} {
 		if got := c.at.over(most); got != c.want {
@@ -64,6 +65,28 @@ func TestQueued(t *testing.T) {
 		}
 		if got && l.full() != c.full {
 			t.Errorf("after %d ms: full %t", c.ms, !c.full)
+		}
+	}
+}
+
+// Rounds are counted since a quarter more came through, and not while nothing is delivered.
+func TestGrowth(t *testing.T) {
+	var g growth
+	for _, c := range []struct {
+		delivered, underway uint32
+		rate                uint64
+		want                int
+	}{
+		{0, 10, 100, 1},
+		{5, 10, 100, 1}, // within the round
+		{5, 20, 100, 1}, // the machine pauses
+		{10, 20, 110, 2},
+		{30, 40, 110, 3},
+		{70, 80, 125, 1}, // a quarter more
+		{150, 80, 150, 2},
+	} {
+		if g.note(c.delivered, c.underway, c.rate); g.rounds != c.want {
+			t.Errorf("after %+v: %d rounds", c, g.rounds)
 		}
 	}
 }
