@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -12,22 +13,32 @@ import (
 	"skerry.dev/skerry/fabric/transport"
 )
 
-// leg is the connection of TCP below one of two gateways. The zero value is one of
-// another kind, which cannot be told anything and tells nothing.
+// leg is the connection of TCP below one of two gateways. One of another kind has none,
+// cannot be told anything and tells nothing.
 type leg struct {
 	tcp  *net.TCPConn
-	last *tally
+	seen *tally
 }
 
-// tally is what TCP had counted when it was last looked at, by one who looks alone.
-type tally struct{ packets, lost uint32 }
+// count is of packets, and of those that were lost.
+type count struct{ packets, lost uint32 }
+
+// tally is what of TCP's counts has been told.
+type tally struct {
+	mu   sync.Mutex
+	told count
+	// own says that what is lost is this side's own making, and not told; before is what
+	// was to be told before it was so.
+	own    bool
+	before count
+}
 
 func legOf(conn net.Conn) leg {
 	if over, ok := conn.(*tls.Conn); ok {
 		conn = over.NetConn()
 	}
 	tcp, _ := conn.(*net.TCPConn)
-	return leg{tcp, &tally{}}
+	return leg{tcp, new(tally)}
 }
 
 // tcpRTOMaxMs bounds the pause between two tries of TCP to be heard (TCP_RTO_MAX_MS of
@@ -67,15 +78,50 @@ func (l leg) info() *unix.TCPInfo {
 	return transport.InfoOf(l.tcp)
 }
 
-// since gives what TCP has sent, and sent again, since it was last looked at.
-func (l leg) since() (packets, lost uint32) {
+// since gives what TCP has sent, and what was lost of it, since this was asked last.
+func (l leg) since() count {
+	l.seen.mu.Lock()
+	defer l.seen.mu.Unlock()
+	more := l.seen.before
+	l.seen.before = count{}
+	if !l.seen.own {
+		now := l.counts()
+		more.packets, more.lost = more.packets+now.packets-l.seen.told.packets, more.lost+now.lost-l.seen.told.lost
+		l.seen.told = now
+	}
+	return more
+}
+
+// blame has what is lost from now on be this side's own making, or no longer.
+func (l leg) blame(own bool) {
+	l.seen.mu.Lock()
+	defer l.seen.mu.Unlock()
+	if own == l.seen.own {
+		return
+	}
+	now := l.counts()
+	if own {
+		l.seen.before.packets += now.packets - l.seen.told.packets
+		l.seen.before.lost += now.lost - l.seen.told.lost
+	}
+	l.seen.own, l.seen.told = own, now
+}
+
+// counts are TCP's. What it has sent again, and the peer had already, was not lost.
+func (l leg) counts() count {
 	i := l.info()
 	if i == nil {
-		return 0, 0
+		return l.seen.told
 	}
-	packets, lost = i.Data_segs_out-l.last.packets, i.Total_retrans-l.last.lost
-	*l.last = tally{i.Data_segs_out, i.Total_retrans}
-	return packets, lost
+	return count{i.Data_segs_out, i.Total_retrans - min(i.Total_retrans, i.Dsack_dups)}
+}
+
+// hold has no more than so many bytes wait to be sent, 0 for as many as there is room for:
+// who writes until something happens has said little more when it does.
+func (l leg) hold(most int) {
+	if l.tcp != nil { // else there is nothing to hold
+		_ = l.control(func(fd int) error { return unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_NOTSENT_LOWAT, most) })
+	}
 }
 
 func (l leg) control(do func(fd int) error) error {

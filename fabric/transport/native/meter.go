@@ -5,9 +5,9 @@ package native
 type meter struct{ packets, lost float64 }
 
 // add adds what happened in a second.
-func (m *meter) add(packets, lost uint32) {
+func (m *meter) add(c count) {
 	const keep = 0.99 // half of it counts a minute later
-	m.packets, m.lost = keep*m.packets+float64(packets), keep*m.lost+float64(lost)
+	m.packets, m.lost = keep*m.packets+float64(c.packets), keep*m.lost+float64(c.lost)
 }
 
 // loss is the share of packets that TCP had to send again.

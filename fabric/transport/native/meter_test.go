@@ -7,7 +7,7 @@ func TestMeter(t *testing.T) {
 	var m meter
 	seconds := func(n int, packets, lost uint32) {
 		for range n {
-			m.add(packets, lost)
+			m.add(count{packets, lost})
 		}
 	}
 	for _, c := range []struct {

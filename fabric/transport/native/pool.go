@@ -133,20 +133,20 @@ func (p *Pool) missing() int {
 func (p *Pool) measure() {
 	p.mu.Lock()
 	before := p.sight.lossy()
-	var packets, lost uint32
-	count := func(l leg) {
-		more, gone := l.since()
-		packets, lost = packets+more, lost+gone
+	var all count
+	add := func(l leg) {
+		more := l.since()
+		all.packets, all.lost = all.packets+more.packets, all.lost+more.lost
 	}
 	for c := range p.all {
-		count(c.leg)
+		add(c.leg)
 	}
 	if p.bundle != nil {
 		for _, l := range p.bundle.live() {
-			count(l.leg)
+			add(l.leg)
 		}
 	}
-	p.sight.add(packets, lost)
+	p.sight.add(all)
 	now := p.sight.lossy()
 	p.mu.Unlock()
 	if now != before {

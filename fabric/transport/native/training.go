@@ -87,10 +87,9 @@ func (l *lesson) over(most int64) bool {
 	return l.sent >= most || l.least < shortest || l.rounds > roundsMost || l.retransmits >= retransmitsLeast && l.retransmits*lossOne > l.packets
 }
 
-// queued says whether a queue stands for two round trips, and so has to go before more is
-// sent.
+// queued says whether a queue stands for a round trip, and so has to go before more is sent.
 func (l *lesson) queued(now time.Time) bool {
-	return !l.crowded.IsZero() && now.Sub(l.crowded) > 2*l.rtt
+	return !l.crowded.IsZero() && now.Sub(l.crowded) > l.rtt
 }
 
 // full says, where a queue stood, whether the path is full: a machine on the way that
@@ -151,10 +150,18 @@ func (t *Training) lane(l *lane, from bool) {
 
 // teach sends padding over a leg until it has learnt or is needed.
 func (t *Training) teach(l leg, most int64, idle func() bool, pad []byte, out func([]byte) error) {
+	const waiting = 256 << 10
+	l.hold(waiting)
+	defer l.hold(0)
+	defer l.blame(false)
+	defer l.drain(idle)
 	for at := (lesson{}); idle(); at.sent += int64(len(pad)) {
 		now, knows := time.Now(), at.ask(l)
 		if !knows {
 			return
+		}
+		if !at.crowded.IsZero() {
+			l.blame(true) // a queue that overflows is of this training
 		}
 		if at.queued(now) {
 			l.drain(idle)
@@ -163,13 +170,12 @@ func (t *Training) teach(l leg, most int64, idle func() bool, pad []byte, out fu
 			}
 		}
 		if at.over(most) || !t.budget.AllowN(now, len(pad)) {
-			break
+			return
 		}
 		if err := out(pad); err != nil {
 			return // who reads is told too
 		}
 	}
-	l.drain(idle)
 }
 
 // ask notes what TCP knows now, if it does.

@@ -32,7 +32,7 @@ func TestOver(t *testing.T) {
 	}
 }
 
-// A queue that stands for two round trips has to go; one that stands though no more comes
+// A queue that stands for a round trip has to go; one that stands though no more comes
 // through than before says that the path is full.
 func TestQueued(t *testing.T) {
 	now := time.Unix(1000, 0)
@@ -50,10 +50,10 @@ func TestQueued(t *testing.T) {
 	}{
 		{0, 21, 100, false, false},
 		{10, 26, 200, false, false},
-		{40, 26, 200, false, false}, // for a moment
+		{30, 26, 200, false, false}, // for a moment
 		{50, 22, 200, false, false}, // and has gone
 		{60, 26, 200, false, false},
-		{120, 26, 200, true, false}, // the first, perhaps of a pause
+		{90, 26, 200, true, false}, // the first, perhaps of a pause
 		{200, 26, 400, false, false},
 		{260, 26, 400, true, false}, // more came through
 		{300, 26, 450, false, false},
