@@ -37,7 +37,7 @@ func (g *Gateway) enter(p admin.Phase) { g.entered.Store(p) }
 func (g *Gateway) awaitReady(ctx context.Context) {
 	began, tick := time.Now(), time.NewTicker(readyEvery)
 	defer tick.Stop()
-	for !g.settled() {
+	for !g.settled(time.Now()) {
 		select {
 		case <-ctx.Done():
 			return

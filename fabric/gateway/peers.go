@@ -137,13 +137,15 @@ func (g *Gateway) paces(peers []snapshot.Peer) map[string]*transport.Pace {
 	return all
 }
 
-// settled says whether no way is being prepared, but those whose gateway is unreachable.
-func (g *Gateway) settled() bool {
+// settled says whether no way is being prepared, but those whose gateway has been
+// unreachable for a while: it may be about to begin, as this one is.
+func (g *Gateway) settled(now time.Time) bool {
+	const while = 5 * time.Second
 	g.mu.Lock()
 	links := slices.Collect(maps.Values(g.links))
 	g.mu.Unlock()
 	for _, l := range links {
-		if h := l.carrier.Health(); !h.Settled && h.State != transport.Down {
+		if h := l.carrier.Health(); !h.Settled && (h.State != transport.Down || now.Sub(h.Since) < while) {
 			return false
 		}
 	}
