@@ -131,12 +131,16 @@ func (p *Pool) Path() transport.Path {
 }
 
 // settledLocked says whether the connections that are needed are there, and both sides know
-// their paths.
+// their paths. One that a stream uses before may learn when that is over.
 func (p *Pool) settledLocked() bool {
 	known := 0
 	for c := range p.all {
-		if c.own && c.settled() {
+		switch {
+		case !c.own:
+		case c.settled():
 			known++
+		case c.idle():
+			return false
 		}
 	}
 	enough := p.shared != nil && known >= p.demand.connections(p.options.Ahead, p.options.Most)
