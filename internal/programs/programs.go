@@ -3,6 +3,7 @@
 package programs
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -15,34 +16,42 @@ import (
 // Main builds skerry and the programs beside it into a folder of their own, tells it to
 // use, runs the tests and removes the folder. It returns the exit status.
 func Main(m *testing.M, use func(dir string)) int {
-	dir, err := os.MkdirTemp("", "skerry-test-")
+	dir, err := build()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "build programs:", err)
 		return 1
 	}
-	defer func() { _ = os.RemoveAll(dir) }() // a folder that stays harms no test
+	use(dir)
+	interrupted, ended := make(chan os.Signal, 1), make(chan int, 1)
+	signal.Notify(interrupted, os.Interrupt, syscall.SIGTERM, syscall.SIGPIPE)
+	go func() { ended <- m.Run() }()
+	select {
+	case status := <-ended:
+		_ = os.RemoveAll(dir) // a folder that stays harms no test
+		return status
+	case <-interrupted:
+		cleanBehind(dir)
+		return 1
+	}
+}
+
+// build builds into a folder of its own.
+func build() (dir string, err error) {
+	if dir, err = os.MkdirTemp("", "skerry-test-"); err != nil {
+		return "", err
+	}
 	// Tests that are not root start the programs, too.
 	if err := os.Chmod(dir, 0o755); err != nil {
-		fmt.Fprintln(os.Stderr, "build programs:", err)
-		return 1
+		return "", err
 	}
 	cmd := exec.Command("go", "build", "-trimpath", "-o", dir,
 		"skerry.dev/skerry/cmd/skerry", "skerry.dev/skerry/cmd/skerry-agent", "skerry.dev/skerry/cmd/skerry-gateway")
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	cmd.Stderr = os.Stderr
 	if err := cmd.Run(); err != nil {
-		fmt.Fprintln(os.Stderr, "build programs:", err)
-		return 1
+		return "", errors.Join(err, os.RemoveAll(dir))
 	}
-	use(dir)
-	interrupted := make(chan os.Signal, 1)
-	signal.Notify(interrupted, os.Interrupt, syscall.SIGTERM, syscall.SIGPIPE)
-	go func() {
-		<-interrupted
-		cleanBehind(dir)
-		os.Exit(1)
-	}()
-	return m.Run()
+	return dir, nil
 }
 
 // cleanBehind begins what takes down the labs of this process when that has ended, whose

@@ -12,11 +12,12 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"skerry.dev/skerry/test/quiet"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"skerry.dev/skerry/test/quiet"
 )
 
 // commandMax bounds one command of the README.
