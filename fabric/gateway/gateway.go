@@ -74,14 +74,19 @@ type Gateway struct {
 	mu sync.Mutex
 	// fronts by address.
 	fronts map[string]*front
-	links  map[way]link
-	// offering ends what opens connections for peers who cannot call here.
-	offering map[way]context.CancelFunc
+	ways
 	// trainings by peer.
 	trainings map[string]*native.Training
 	// callers are connections of peers.
 	callers map[*caller]bool
 	firsts  firsts
+}
+
+// ways are those to peers' gateways.
+type ways struct {
+	links map[way]link
+	// offering ends what opens connections for peers who cannot call here.
+	offering map[way]context.CancelFunc
 }
 
 // servers answer peers.
@@ -112,7 +117,7 @@ func New(config Config, log *slog.Logger) (*Gateway, error) {
 	}
 	g := &Gateway{
 		config: config, identity: store, log: log,
-		fronts: map[string]*front{}, links: map[way]link{}, offering: map[way]context.CancelFunc{}, callers: map[*caller]bool{},
+		fronts: map[string]*front{}, ways: ways{map[way]link{}, map[way]context.CancelFunc{}}, callers: map[*caller]bool{},
 		trainings: map[string]*native.Training{},
 	}
 	g.observe()
