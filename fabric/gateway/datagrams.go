@@ -4,9 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"net/netip"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -174,8 +174,8 @@ func (d *datagrams) listenForLocked(ctx context.Context, wanted map[netip.AddrPo
 	return errors.Join(failed...)
 }
 
-// reachable are the links to those peers that policies let a client call, those first that
-// are ready; and else why there are none.
+// reachable are the links to those peers that policies let a client call, in the order in
+// which to try them; and else why there are none. While some are ready no others are tried.
 func (d *datagrams) reachable(i *snapshot.Import, c transport.Client) (links []datagramLink, why string) {
 	why = "no peer can be called"
 	s, kept := d.g.state.Load(), *d.links.Load()
@@ -195,10 +195,21 @@ func (d *datagrams) reachable(i *snapshot.Import, c transport.Client) (links []d
 			}
 		}
 	}
-	if ready := slices.DeleteFunc(slices.Clone(links), func(l datagramLink) bool { return !l.Ready() }); len(ready) > 0 {
-		links = ready
+	return inOrder(links), why
+}
+
+func inOrder(links []datagramLink) (ordered []datagramLink) {
+	paths := make([]transport.Path, len(links))
+	for k, l := range links {
+		paths[k] = l.Path()
 	}
-	return links, why
+	order := choose(paths, rand.IntN)
+	for _, k := range order {
+		if paths[k].Ready || !paths[order[0]].Ready {
+			ordered = append(ordered, links[k])
+		}
+	}
+	return ordered
 }
 
 // recheck ends what is not to be trusted any more.

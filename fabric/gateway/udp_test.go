@@ -244,6 +244,23 @@ func TestUDPFailover(t *testing.T) {
 	said.await(t, "datagrams dropped", "long=1")
 }
 
+// A new flow takes the gateway whose round trip is the shortest, in whatever order they are.
+func TestUDPNearest(t *testing.T) {
+	folders := identitytest.New(t, "c1", "c2")
+	one, two, front := port(t), port(t), udpPort(t, "127.0.0.1")
+	far := transporttest.Relay(t, one, 40*time.Millisecond, 1<<16)
+	run(t, gateway.Config{Identity: folders["c1"], Listen: one}, udpExports(udpEcho(t, "far ")), nil)
+	run(t, gateway.Config{Identity: folders["c2"]}, udpImports(front, far, two), nil)
+	transporttest.Await(t, "the only gateway", func() bool { return ask(t, dialUDP(t, front), "hello") == "far hello" })
+	run(t, gateway.Config{Identity: folders["c1"], Listen: two}, udpExports(udpEcho(t, "near ")), nil)
+	transporttest.Await(t, "the nearest gateway", func() bool { return ask(t, dialUDP(t, front), "hello") == "near hello" })
+	for range 10 {
+		if got := ask(t, dialUDP(t, front), "hello"); got != "near hello" {
+			t.Errorf("got %q", got)
+		}
+	}
+}
+
 // Flows of who is revoked end within seconds, and no others begin.
 func TestUDPRevoked(t *testing.T) {
 	f := identitytest.NewFabric(t)

@@ -17,6 +17,7 @@ import (
 	"skerry.dev/skerry/fabric/identity/identitytest"
 	"skerry.dev/skerry/fabric/transport"
 	"skerry.dev/skerry/fabric/transport/transporttest"
+	"skerry.dev/skerry/test/quiet"
 )
 
 var asking = transport.Request{Target: transport.Target{Namespace: "default", Name: "dns", Port: 53, Protocol: transport.UDP}}
@@ -90,7 +91,7 @@ func newPair(t *testing.T, b *backend, by func(address string) string) pair {
 	p.link = NewLink(by(p.server.Address().String()), p.stores["c2"].Client("c1", Protocol), p.drops, func(err error) { p.told <- err })
 	running.Go(func() { p.server.Run(ctx) })
 	running.Go(func() { p.link.Keep(ctx) })
-	transporttest.Await(t, "a connection", func() bool { return p.link.Ready() && len(p.server.connections()) == 1 })
+	transporttest.Await(t, "a connection", func() bool { return p.link.Path().Ready && len(p.server.connections()) == 1 })
 	return p
 }
 
@@ -118,7 +119,7 @@ func echo(t *testing.T) string {
 // ones are dropped, and counted.
 func TestLengths(t *testing.T) {
 	t.Run("wide", func(t *testing.T) { lengths(t, straight) })
-	t.Run("narrow", func(t *testing.T) { lengths(t, func(to string) string { return relay(t, to, 0, 1200) }) })
+	t.Run("narrow", func(t *testing.T) { lengths(t, func(to string) string { return transporttest.Relay(t, to, 0, 1200) }) })
 }
 
 func lengths(t *testing.T, by func(string) string) {
@@ -130,16 +131,13 @@ func lengths(t *testing.T, by func(string) string) {
 		if !transporttest.Eventually(func() bool {
 			f.Send(said)
 			select {
-			case got = <-heard:
-				return true
+			case got = <-heard: // or what was said twice since the machine stood still
+				return bytes.Equal(got, said)
 			case <-time.After(time.Second):
 				return false
 			}
-		}) || !bytes.Equal(got, said) {
+		}) {
 			t.Errorf("of %d bytes %d came back", n, len(got))
-		}
-		for len(heard) > 0 {
-			<-heard // it was said twice since the machine stood still
 		}
 	}
 	f.Send(make([]byte, DatagramBytes+1))
@@ -151,7 +149,7 @@ func lengths(t *testing.T, by func(string) string) {
 // The first datagram of a flow takes no round trip more than any other.
 func TestFirstDatagram(t *testing.T) {
 	const delay = 30 * time.Millisecond
-	p := newPair(t, &backend{address: echo(t)}, func(to string) string { return relay(t, to, delay, 1<<16) })
+	p := newPair(t, &backend{address: echo(t)}, func(to string) string { return transporttest.Relay(t, to, delay, 1<<16) })
 	least := time.Hour
 	for range 10 { // the least of them is what the machine does not disturb
 		f, heard, _ := p.open(t)
@@ -163,54 +161,12 @@ func TestFirstDatagram(t *testing.T) {
 		case <-time.After(10 * time.Second):
 		}
 	}
+	if path := p.link.Path(); path.RTT < 2*delay || path.Loss != 0 || path.Streams == 0 {
+		t.Errorf("the path is %+v at a round trip of %v", path, 2*delay)
+	}
 	if least < 2*delay || least > 3*delay {
 		t.Errorf("the first answer takes %v at a round trip of %v", least, 2*delay)
 	}
-}
-
-// relay passes datagrams of up to so many bytes on after a while, at the address that it
-// gives.
-func relay(t *testing.T, to string, delay time.Duration, most int) string {
-	t.Helper()
-	front, err := net.ListenPacket("udp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	back, err := net.Dial("udp", to)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		front.Close()
-		back.Close()
-	})
-	client := make(chan net.Addr, 1)
-	pass := func(read func([]byte) (int, error), write func([]byte) (int, error)) {
-		b := make([]byte, 1<<16)
-		for {
-			n, err := read(b)
-			if errors.Is(err, net.ErrClosed) {
-				return
-			}
-			if said := bytes.Clone(b[:n]); err == nil && n <= most {
-				time.AfterFunc(delay, func() { _, _ = write(said) })
-			}
-		}
-	}
-	go pass(func(b []byte) (int, error) {
-		n, from, err := front.ReadFrom(b)
-		select {
-		case client <- from:
-		default:
-		}
-		return n, err
-	}, back.Write)
-	go pass(back.Read, func(b []byte) (int, error) {
-		at := <-client
-		client <- at
-		return front.WriteTo(b, at)
-	})
-	return front.LocalAddr().String()
 }
 
 // A flow that is refused is told why, and so is one whose service is gone.
@@ -287,7 +243,7 @@ func TestEnds(t *testing.T) {
 				_ = c.conn.CloseWithError(codeEnded, "")
 			}
 			transporttest.Await(t, "the end of all connections", func() bool { return len(p.server.connections()) == 0 })
-			transporttest.Await(t, "another connection", p.link.Ready)
+			transporttest.Await(t, "another connection", func() bool { return p.link.Path().Ready })
 		}
 	})
 	if !transporttest.Eventually(func() bool { return runtime.NumGoroutine() <= before }) {
@@ -377,6 +333,7 @@ func TestMisbehaviour(t *testing.T) {
 // Flows that nobody has opened cost nothing, and a flood of those that are opened no
 // more than their bound; who behaves is served meanwhile.
 func TestFlood(t *testing.T) {
+	quiet.Timed(t) // a connection that is silent for 5 s is over
 	p := newPair(t, &backend{address: echo(t)}, straight)
 	conn := p.caller(t)
 	for i := range uint64(100) {
@@ -441,7 +398,7 @@ func TestLeave(t *testing.T) {
 	p := newPair(t, &backend{address: echo(t)}, straight)
 	f, heard, ended := p.open(t)
 	p.server.Leave()
-	transporttest.Await(t, "a peer that hears of it", func() bool { return !p.link.Ready() })
+	transporttest.Await(t, "a peer that hears of it", func() bool { return !p.link.Path().Ready })
 	if up, left := <-p.told, <-p.told; up != nil || transport.CodeOf(left) != transport.Leaving {
 		t.Errorf("told is %v, then %v", up, left)
 	}

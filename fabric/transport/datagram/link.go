@@ -176,12 +176,20 @@ func (f *Flow) call(r transport.Request) {
 	f.end(Over, code)
 }
 
-// Ready says whether a flow would be opened on a connection on which the peer was heard
-// just now.
-func (l *Link) Ready() bool {
+// Path is that of new flows. It is ready where they would be opened on a connection on which
+// the peer was heard just now.
+func (l *Link) Path() transport.Path {
 	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.current != nil && l.current.ready(time.Now())
+	c := l.current
+	l.mu.Unlock()
+	if c == nil {
+		return transport.Path{}
+	}
+	stats := c.conn.ConnectionStats()
+	return transport.Path{
+		Ready: c.ready(time.Now()), RTT: stats.SmoothedRTT, Streams: c.count(),
+		Loss: float64(stats.PacketsLost) / float64(max(1, stats.PacketsSent)),
+	}
 }
 
 func (l *Link) connections() []*connection {

@@ -1,8 +1,10 @@
 // Package transporttest serves, calls and waits on loopback, for tests of what carries
-// connections. It imitates no network: nothing is late or lost. Start at Listen.
+// connections. Nothing is late or lost but by Relay. Start at Listen.
 package transporttest
 
 import (
+	"bytes"
+	"errors"
 	"io"
 	"net"
 	"sync"
@@ -71,6 +73,51 @@ func Datagrams(t testing.TB, answer func(said []byte, from net.Addr) []byte) str
 		}
 	}()
 	return conn.LocalAddr().String()
+}
+
+// Relay passes datagrams of up to so many bytes on after a while, at the address that it
+// gives.
+func Relay(t testing.TB, to string, delay time.Duration, most int) string {
+	t.Helper()
+	front, err := net.ListenPacket("udp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	back, err := net.Dial("udp", to)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = front.Close()
+		_ = back.Close()
+	})
+	client := make(chan net.Addr, 1)
+	pass := func(read func([]byte) (int, error), write func([]byte) (int, error)) {
+		b := make([]byte, 1<<16)
+		for {
+			n, err := read(b)
+			if errors.Is(err, net.ErrClosed) {
+				return
+			}
+			if said := bytes.Clone(b[:n]); err == nil && n <= most {
+				time.AfterFunc(delay, func() { _, _ = write(said) })
+			}
+		}
+	}
+	go pass(func(b []byte) (int, error) {
+		n, from, err := front.ReadFrom(b)
+		select {
+		case client <- from:
+		default:
+		}
+		return n, err
+	}, back.Write)
+	go pass(back.Read, func(b []byte) (int, error) {
+		at := <-client
+		client <- at
+		return front.WriteTo(b, at)
+	})
+	return front.LocalAddr().String()
 }
 
 // Dial connects until the test ends. Nothing is waited for on it longer than 20 s.
