@@ -49,6 +49,8 @@ type road struct {
 	// here and there say that this side knows the path, and the other.
 	here, there atomic.Bool
 	neighbour
+	// untold is what was sent, and lost of it, that the peer was not told yet.
+	untold tells
 }
 
 // side is what a connection asks of those who have made it.
@@ -61,6 +63,8 @@ type side struct {
 	told func()
 	// verify says whether the peer is still to be trusted.
 	verify func() error
+	// lost is told what the peer has sent, and lost on its way here.
+	lost func(count)
 	// bundleOf finds a bundle of the peer's, nil where there is none.
 	bundleOf func(bundleID) *bundle
 }
@@ -111,6 +115,8 @@ func (c *connection) frame(h header) error {
 		return nil
 	case kindBlock, kindBundle, kindTaken:
 		return c.ofBundle(h)
+	case kindLoss:
+		return c.lossTold()
 	}
 	if h.kind == kindAccept && c.open != nil {
 		return fmt.Errorf("stream %d accepted by who opened it: %w", h.stream, transport.ErrProtocol)

@@ -24,6 +24,7 @@ const (
 	kindBlock                  // bytes of a stream that come in pieces on lanes
 	kindBundle                 // blocks may come and go by a bundle
 	kindTaken                  // blocks were taken
+	kindLoss                   // packets that were sent, and how many of them were lost
 )
 
 const (
@@ -38,6 +39,8 @@ const (
 	// number (4) of the connection in it.
 	blockBytes  = 8
 	bundleBytes = 20
+	// lossBytes: packets (4), and those lost (4).
+	lossBytes = 8
 	// sizeBytes of the size of an open frame's message.
 	sizeBytes = 2
 )
@@ -86,6 +89,8 @@ func parseHeader(b [headerBytes]byte) (header, error) {
 		least, most = bundleBytes, bundleBytes
 	case kindTaken:
 		least, most = codeBytes, codeBytes
+	case kindLoss:
+		least, most = lossBytes, lossBytes
 	default:
 		return h, fmt.Errorf("a frame of kind %d: %w", h.kind, transport.ErrProtocol)
 	}

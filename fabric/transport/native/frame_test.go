@@ -176,6 +176,7 @@ func TestPing(t *testing.T) {
 func FuzzServe(f *testing.F) {
 	f.Add(openFrame(f, 1, asked, "x"))
 	f.Add(frame(kindPad, 0, 1, 2, 3))
+	f.Add(frame(kindLoss, 0, 0, 0, 1, 0, 0, 0, 0, 2))
 	f.Add(append(openFrame(f, 1, asked, "x"), frame(kindFIN, 1)...))
 	f.Fuzz(func(t *testing.T, said []byte) { _ = served(t, said, backend(refusing)) })
 }

@@ -23,6 +23,13 @@ type leg struct {
 // count is of packets, and of those that were lost.
 type count struct{ packets, lost uint32 }
 
+func (c count) plus(more count) count { return count{c.packets + more.packets, c.lost + more.lost} }
+
+// minus is what came since. What was taken for lost may turn out to be there after all.
+func (c count) minus(before count) count {
+	return count{c.packets - before.packets, c.lost - min(c.lost, before.lost)}
+}
+
 // tally is what of TCP's counts has been told.
 type tally struct {
 	mu   sync.Mutex
@@ -86,7 +93,7 @@ func (l leg) since() count {
 	l.seen.before = count{}
 	if !l.seen.own {
 		now := l.counts()
-		more.packets, more.lost = more.packets+now.packets-l.seen.told.packets, more.lost+now.lost-l.seen.told.lost
+		more = more.plus(now.minus(l.seen.told))
 		l.seen.told = now
 	}
 	return more
@@ -101,8 +108,7 @@ func (l leg) blame(own bool) {
 	}
 	now := l.counts()
 	if own {
-		l.seen.before.packets += now.packets - l.seen.told.packets
-		l.seen.before.lost += now.lost - l.seen.told.lost
+		l.seen.before = l.seen.before.plus(now.minus(l.seen.told))
 	}
 	l.seen.own, l.seen.told = own, now
 }

@@ -134,16 +134,12 @@ func (p *Pool) measure() {
 	p.mu.Lock()
 	before := p.sight.lossy()
 	var all count
-	add := func(l leg) {
-		more := l.since()
-		all.packets, all.lost = all.packets+more.packets, all.lost+more.lost
-	}
 	for c := range p.all {
-		add(c.leg)
+		all = all.plus(c.leg.since())
 	}
 	if p.bundle != nil {
 		for _, l := range p.bundle.live() {
-			add(l.leg)
+			all = all.plus(l.leg.since())
 		}
 	}
 	p.sight.add(all)
@@ -341,6 +337,11 @@ func (p *Pool) run(conn net.Conn, over *tls.Conn, own bool) (*connection, error)
 		p.put(c)
 	}
 	c.verify = func() error { return p.trust(over) }
+	c.lost = func(n count) {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.sight.told = p.sight.told.plus(n)
+	}
 	p.mu.Lock()
 	closed := p.closed
 	p.all[c] = true

@@ -130,4 +130,5 @@ func answer(s *stream, peer identity.Name, r transport.Request, backend transpor
 	}
 	s.pump()
 	r.Traffic.End(s.wait())
+	s.c.tellLoss()
 }

@@ -11,6 +11,9 @@ import (
 // at its end takes to answer.
 type sight struct {
 	meter
+	// back is of what the gateway sends, and told what it has said of that since a second.
+	back meter
+	told count
 	// asked is since when a question has no answer, zero where none is open; alive is when
 	// the last one was asked that has one.
 	asked, alive time.Time
@@ -28,6 +31,17 @@ const (
 	// heard nothing.
 	goneAfter = 3 * time.Second
 )
+
+// add adds what happened in a second, both ways.
+func (s *sight) add(sent count) {
+	s.meter.add(sent)
+	s.back.add(s.told)
+	s.told = count{}
+}
+
+// lossy says whether packets are lost on one of the ways, and loss what share on the worse.
+func (s *sight) lossy() bool   { return s.meter.lossy() || s.back.lossy() }
+func (s *sight) loss() float64 { return max(s.meter.loss(), s.back.loss()) }
 
 // ask notes a question.
 func (s *sight) ask(now time.Time) {

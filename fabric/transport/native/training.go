@@ -129,6 +129,9 @@ func (t *Training) train(c *connection) {
 		pad := make([]byte, headerBytes+payloadMax)
 		t.teach(c.leg, t.perConnection, c.idle, pad, func(b []byte) error { return c.out(kindPad, 0, b) })
 	}
+	if c.open != nil { // the peer has the parity made
+		c.tellLoss()
+	}
 	c.taught()
 }
 
