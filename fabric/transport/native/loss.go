@@ -35,7 +35,7 @@ func (t *tells) add(more count) (now count, tell bool) {
 func (c *connection) tellLoss() {
 	all := c.leg.since()
 	if u := c.bundled.Load(); u != nil {
-		for _, l := range u.bundle.live() {
+		for _, l := range u.live() {
 			all = all.plus(l.leg.since())
 		}
 	}

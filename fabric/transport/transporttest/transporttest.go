@@ -83,7 +83,7 @@ func Relay(t testing.TB, to string, delay time.Duration, most int) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	back, err := net.Dial("udp", to)
+	back, err := new(net.Dialer).DialContext(t.Context(), "udp", to)
 	if err != nil {
 		t.Fatal(err)
 	}
