@@ -409,11 +409,11 @@ func (p *Pool) want() {
 func (p *Pool) close() {
 	p.mu.Lock()
 	p.closed = true
+	all := slices.Collect(maps.Keys(p.all))
+	p.mu.Unlock()
 	if p.options.Offers != nil {
 		p.options.Offers.Close()
 	}
-	all := slices.Collect(maps.Keys(p.all))
-	p.mu.Unlock()
 	for _, c := range all {
 		c.retire()
 	}
@@ -463,8 +463,8 @@ func (p *Pool) Recheck() (refused []error) {
 		check(p.trust(s.conn), func(error) { _ = s.Close() }) // it is over either way
 	}
 	if b != nil {
-		for _, l := range b.live()[:min(1, len(b.live()))] { // all are to one gateway
-			check(p.trust(l.conn), b.fail)
+		if lanes := b.live(); len(lanes) > 0 { // all are to one gateway
+			check(p.trust(lanes[0].conn), b.fail)
 		}
 	}
 	return refused
