@@ -21,7 +21,6 @@ import (
 	"skerry.dev/skerry/lab/cluster"
 	"skerry.dev/skerry/lab/host"
 	"skerry.dev/skerry/lab/topology"
-	"skerry.dev/skerry/test/quiet"
 )
 
 var agent string
@@ -115,7 +114,6 @@ func leavesNothing(t *testing.T) {
 // Afterwards the machine is as before.
 func TestClusters(t *testing.T) {
 	paths := built(t)
-	quiet.Timed(t)
 	leavesNothing(t)
 	t.Run("serves", func(t *testing.T) { t.Parallel(); testServes(t, paths) })
 	t.Run("others", func(t *testing.T) {

@@ -22,7 +22,6 @@ import (
 	"skerry.dev/skerry/internal/programs"
 	"skerry.dev/skerry/lab/host"
 	"skerry.dev/skerry/lab/topology"
-	"skerry.dev/skerry/test/quiet"
 )
 
 // agent is the skerry-agent that TestMain builds.
@@ -57,7 +56,6 @@ func upWith(t *testing.T, shape topology.Topology, o host.Options) *host.Lab {
 	if os.Geteuid() != 0 {
 		t.Skip("needs root: network namespaces are made")
 	}
-	quiet.Timed(t)
 	lab, err := host.Up(t.Context(), shape, o)
 	if err != nil {
 		t.Fatal(err)

@@ -16,6 +16,7 @@ import (
 	"skerry.dev/skerry/lab/host"
 	"skerry.dev/skerry/lab/impair"
 	"skerry.dev/skerry/lab/topology"
+	"skerry.dev/skerry/test/quiet"
 )
 
 func delay(ms int) impair.Impairment {
@@ -24,6 +25,7 @@ func delay(ms int) impair.Impairment {
 
 func set(t *testing.T, lab *host.Lab, links ...host.Link) {
 	t.Helper()
+	quiet.Timed(t) // who impairs a link looks how long packets take
 	if err := lab.SetLinks(t.Context(), links, 1); err != nil {
 		t.Fatal(err)
 	}

@@ -21,7 +21,6 @@ import (
 	"time"
 
 	"skerry.dev/skerry/internal/programs"
-	"skerry.dev/skerry/test/quiet"
 )
 
 const (
@@ -88,7 +87,6 @@ func newBench(t *testing.T) *bench {
 	if os.Geteuid() != 0 {
 		t.Skip("needs root: labs are made")
 	}
-	quiet.Timed(t)
 	b := &bench{t: t, dir: t.TempDir(), mark: fmt.Sprintf("SKERRY_TEST_MARK=%016x", rand.Uint64())}
 	if err := os.MkdirAll(filepath.Join(b.dir, "systems/stubborn"), 0o755); err != nil {
 		t.Fatal(err)

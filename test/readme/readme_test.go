@@ -48,13 +48,13 @@ func TestREADME(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("needs root: the README's commands make network namespaces")
 	}
-	quiet.Timed(t)
 	dir := copyTree(t)
 	for _, c := range list {
 		t.Run(fmt.Sprintf("line %d", c.line), func(t *testing.T) {
 			if slices.Contains(byOthers, strings.TrimPrefix(c.text, "sudo ")) {
 				t.Skipf("%s is run by CI or by hand", c.text)
 			}
+			quiet.Timed(t)
 			got, err := run(t.Context(), dir, c.text)
 			if err == nil {
 				err = compare(c.output, got)

@@ -91,7 +91,7 @@ type result struct {
 	// tests have failed, of those that no other contains; none where the package ended
 	// otherwise.
 	tests []string
-	// robbed says that all of them hold times, and had the cores taken away.
+	// robbed says that all that failed holds times, and had the cores taken away.
 	robbed bool
 	// stolen is the hypervisor's share of the cores' time while it ran, of 1.
 	stolen float64
@@ -164,9 +164,9 @@ type reader struct {
 	out     io.Writer
 	said    map[string]*strings.Builder // by test, of those that have not ended
 	began   map[string]quiet.Moment
-	failed  map[string][]string // by package
+	failed  map[string][]string // tests and those within them, by package
 	whole   map[string]bool     // packages whose tests have all been run
-	robbed  map[string]bool     // tests of failed, by package and name
+	robbed  map[string]bool     // of failed, by package and name
 	results []result
 }
 
@@ -213,8 +213,7 @@ func (r *reader) take(e event, now func() (quiet.Moment, error)) error {
 			r.whole[e.Package] = true
 		}
 		if quiet.Marked(e.Output) {
-			top, _, _ := strings.Cut(e.Test, "/")
-			r.robbed[e.Package+" "+top] = true
+			r.robbed[key] = true
 		}
 		if r.said[key] == nil {
 			r.said[key] = &strings.Builder{}
@@ -226,7 +225,7 @@ func (r *reader) take(e event, now func() (quiet.Moment, error)) error {
 		}
 		delete(r.said, key)
 		if e.Test != "" {
-			if e.Action == "fail" && !strings.Contains(e.Test, "/") {
+			if e.Action == "fail" {
 				r.failed[e.Package] = append(r.failed[e.Package], e.Test)
 			}
 			return nil
@@ -242,13 +241,18 @@ func (r *reader) take(e event, now func() (quiet.Moment, error)) error {
 
 // result puts together what became of a package that ended then.
 func (r *reader) result(name string, passed bool, at quiet.Moment) result {
-	tests := r.failed[name]
+	failed := r.failed[name]
 	if !r.whole[name] { // it ended before its last test
-		tests = nil
+		failed = nil
 	}
-	robbed := len(tests) > 0
-	for _, test := range tests {
-		robbed = robbed && r.robbed[name+" "+test]
+	of := result{name: name, passed: passed, robbed: len(failed) > 0, stolen: at.Since(r.began[name])}
+	for _, test := range failed {
+		if !strings.Contains(test, "/") {
+			of.tests = append(of.tests, test)
+		}
+		// A test fails too when one within it does.
+		within := slices.ContainsFunc(failed, func(other string) bool { return strings.HasPrefix(other, test+"/") })
+		of.robbed = of.robbed && (within || r.robbed[name+" "+test])
 	}
-	return result{name, passed, tests, robbed, at.Since(r.began[name])}
+	return of
 }

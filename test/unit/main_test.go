@@ -53,7 +53,11 @@ not JSON
 	if len(again) != 0 || len(failed) != 1 || failed[0] != "c" || len(unknown) != 1 || unknown[0].name != "b" {
 		t.Errorf("at last: again %v, failed %v, unknown %v", again, failed, unknown)
 	}
-	r.results[1].robbed = false // a test that holds no times
+	r.failed["b"] = append(r.failed["b"], "TestY/other") // which holds no times
+	if of := r.result("b", false, quiet.Moment{}); of.robbed {
+		t.Error("what was not robbed is passed over beside what was")
+	}
+	r.results[1].robbed = false
 	if _, failed, unknown := judge(r.results, triesMax); len(failed) != 2 || len(unknown) != 0 {
 		t.Errorf("without the mark: failed %v, unknown %v", failed, unknown)
 	}
