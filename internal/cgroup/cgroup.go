@@ -133,6 +133,9 @@ func (g Group) Child(name string) Group {
 	return Group{tree: g.tree, path: filepath.Join(g.path, name)}
 }
 
+// Top names a group of the same tree directly below its root.
+func (g Group) Top(name string) Group { return g.tree.Group(name) }
+
 func (g Group) dirs() []string {
 	dirs := []string{filepath.Join(g.tree.cpu, g.path)}
 	if g.tree.memory != g.tree.cpu {
@@ -349,22 +352,11 @@ func (g Group) Kill() error {
 			if err := unix.Kill(pid, unix.SIGKILL); err != nil && !errors.Is(err, unix.ESRCH) {
 				return fmt.Errorf("end process %d: %w", pid, err)
 			}
-			hasten(pid)
+			g.hasten(pid)
 		}
 		time.Sleep(killPause)
 	}
 	return fmt.Errorf("processes of control group %s do not end", g.path)
-}
-
-// hasten has the threads of a process that is to end take cores as others do: those that
-// compute in time which nobody else wants (SCHED_IDLE) get none to end in on a busy machine.
-func hasten(pid int) {
-	threads, _ := os.ReadDir(filepath.Join("/proc", strconv.Itoa(pid), "task")) // none of one that has ended
-	for _, thread := range threads {
-		if id, err := strconv.Atoi(thread.Name()); err == nil {
-			_ = unix.SchedSetAttr(id, &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_NORMAL}, 0) // or it has ended
-		}
-	}
 }
 
 // Remove deletes the group and those below it, which must hold no process.

@@ -12,8 +12,6 @@ import (
 	"syscall"
 	"testing"
 	"time"
-
-	"golang.org/x/sys/unix"
 )
 
 const (
@@ -218,28 +216,5 @@ func TestLeaves(t *testing.T) {
 func TestWanted(t *testing.T) {
 	if got := wanted("cpuset cpu io memory hugetlb pids rdma misc\n"); got != "+cpuset +cpu +memory +hugetlb +pids" {
 		t.Errorf("got %s", got)
-	}
-}
-
-// A process that computes in time which nobody else wants is given some to end in.
-func TestHasten(t *testing.T) {
-	if os.Geteuid() != 0 {
-		t.Skip("needs root: what runs in idle time is raised")
-	}
-	cmd := exec.Command("sleep", "60")
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	defer func() {
-		_ = cmd.Process.Kill()
-		_ = cmd.Wait()
-	}()
-	pid := cmd.Process.Pid
-	if err := unix.SchedSetAttr(pid, &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_IDLE}, 0); err != nil {
-		t.Fatal(err)
-	}
-	hasten(pid)
-	if now, err := unix.SchedGetAttr(pid, 0); err != nil || now.Policy != unix.SCHED_NORMAL {
-		t.Errorf("its policy is %+v, %v", now, err)
 	}
 }

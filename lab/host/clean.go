@@ -125,6 +125,15 @@ func leftovers(tree cgroup.Tree) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
+	top, err := tree.Group("").Children()
+	if err != nil {
+		return nil, err
+	}
+	for _, group := range top {
+		if name, idle := strings.CutPrefix(group, idlePrefix); idle {
+			names = append(names, name)
+		}
+	}
 	entries, err := os.ReadDir(root)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("list labs: %w", err)
@@ -159,5 +168,5 @@ func cleanLab(ctx context.Context, tree cgroup.Tree, name string) (removed bool,
 // left says whether there is a state or a control group of the lab.
 func (l *Lab) left() bool {
 	_, err := os.Stat(l.Dir())
-	return err == nil || l.group.Exists()
+	return err == nil || l.group.Exists() || l.idle().Exists()
 }

@@ -34,9 +34,12 @@ import (
 const (
 	root      = "/run/skerry"
 	groupRoot = "skerry"
-	stateFile = "lab.json"
-	hostsFile = "hosts"
-	socket    = "links.sock"
+	// idlePrefix begins the name of the group of what runs in time that nobody else wants,
+	// which ends with the lab's.
+	idlePrefix = "skerry-idle-"
+	stateFile  = "lab.json"
+	hostsFile  = "hosts"
+	socket     = "links.sock"
 	// Names of control groups below the lab's; the others are of processes.
 	holdersGroup, linksGroup = "holders", "links"
 	// agentError is before what skerry-agent, as any of its roles, ends by.
@@ -339,7 +342,8 @@ func (l *Lab) Down() error {
 		}
 		l.lock = lock
 	}
-	return errors.Join(l.group.Kill(), l.group.Remove(), os.RemoveAll(l.Dir()), l.unlock())
+	idle := l.idle()
+	return errors.Join(l.group.Kill(), l.group.Remove(), idle.Kill(), idle.Remove(), os.RemoveAll(l.Dir()), l.unlock())
 }
 
 // Dir is where the lab keeps its state, and systems their files.

@@ -35,6 +35,8 @@ type Command struct {
 	Files []*os.File
 	// Foreground leaves the program in the terminal's session.
 	Foreground bool
+	// idle has it be in the one group of the lab that gives way to all others.
+	idle bool
 	// Enter, where it is set, is called on the thread that starts the program, in the
 	// node's namespaces: it may go on into others, such as a pod's.
 	Enter func() error
@@ -69,6 +71,9 @@ func (l *Lab) Start(c Command) (*Process, error) {
 func (l *Lab) start(h holder, c Command) (*Process, error) {
 	p := &Process{Name: c.Name, Node: c.Node, done: make(chan struct{})}
 	p.group = l.group.Child(filepath.Base(c.Name))
+	if c.idle {
+		p.group = l.idle()
+	}
 	if err := p.group.Make(); err != nil {
 		return nil, err
 	}

@@ -170,7 +170,7 @@ func (s *session) request(ctx context.Context, a asks) ([]float64, error) {
 }
 
 // pace is the time from one ping to the next, however long one takes.
-const pace = 2500 * time.Microsecond
+const pace = time.Millisecond
 
 // pings returns round-trip times in ns.
 func (s *session) pings(ctx context.Context, n int) ([]float64, error) {

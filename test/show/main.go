@@ -34,6 +34,7 @@ var areas = map[string]func(context.Context, *bench) error{
 	"netem":      showNetem,
 	"ten":        showTen,
 	"kubernetes": showKubernetes,
+	"pods":       showPods,
 	"bundle":     showBundle,
 	"fabric":     showFabric,
 }

@@ -7,11 +7,26 @@ import (
 	"strconv"
 	"time"
 
+	"skerry.dev/skerry/internal/gobuild"
+	"skerry.dev/skerry/kube"
 	"skerry.dev/skerry/lab/cluster"
 	"skerry.dev/skerry/lab/host"
 	"skerry.dev/skerry/lab/impair"
 	"skerry.dev/skerry/lab/topology"
 )
+
+// showPods is the part of the area kubernetes that holds figures against other tools.
+func showPods(ctx context.Context, b *bench) error {
+	programs, err := gobuild.Builder{Catalogue: kube.Catalogue()}.Paths(ctx, nil)
+	if err != nil {
+		return err
+	}
+	s, clusters, err := b.clusters(ctx, programs)
+	if err != nil {
+		return err
+	}
+	return errors.Join(b.truthInPods(ctx, s, clusters), s.Close())
+}
 
 // truthInPods compares ping and curl with the lab's samples, all of them inside a
 // pod: across a link between two nodes, and across the WAN to a NodePort.
