@@ -23,7 +23,7 @@ func Main(m *testing.M, use func(dir string)) int {
 	}
 	use(dir)
 	interrupted, ended := make(chan os.Signal, 1), make(chan int, 1)
-	signal.Notify(interrupted, os.Interrupt, syscall.SIGTERM, syscall.SIGPIPE)
+	signal.Notify(interrupted, os.Interrupt, syscall.SIGTERM)
 	go func() { ended <- m.Run() }()
 	select {
 	case status := <-ended:
