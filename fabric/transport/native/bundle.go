@@ -36,8 +36,9 @@ type bundle struct {
 	err  error
 }
 
-// user is a connection of whose streams blocks come.
+// user is a connection of whose streams blocks come, and copies.
 type user struct {
+	c      *connection
 	blocks map[uint32]*arrival
 	taken  uint32 // number of the last block that was taken; they are taken in order
 }
@@ -75,7 +76,7 @@ func newBundle(id bundleID, lanes int) *bundle {
 
 // admit lets a connection use the bundle, by the number that its peer gave it or, for 0,
 // by the next one.
-func (b *bundle) admit(number uint32) uint32 {
+func (b *bundle) admit(c *connection, number uint32) uint32 {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if number == 0 {
@@ -83,7 +84,7 @@ func (b *bundle) admit(number uint32) uint32 {
 		number = b.next
 	}
 	if b.users[number] == nil {
-		b.users[number] = &user{blocks: map[uint32]*arrival{}}
+		b.users[number] = &user{c: c, blocks: map[uint32]*arrival{}}
 	}
 	return number
 }
@@ -353,7 +354,11 @@ func (l *lane) read(b *bundle) error {
 		if _, err := io.ReadFull(l.conn, piece); err != nil {
 			return err
 		}
-		if err := b.add(s, piece); err != nil {
+		take := b.add
+		if s.isCopy() {
+			take = b.copied
+		}
+		if err := take(s, piece); err != nil {
 			return err
 		}
 	}

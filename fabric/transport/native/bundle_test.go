@@ -51,7 +51,7 @@ func pieces(t *testing.T, b *bundle, k block, data []byte) (all []shard, bytes [
 func TestAnyPieces(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	b := newBundle(newBundleID(), lanesMost)
-	number := b.admit(0)
+	number := b.admit(nil, 0)
 	for n := range uint32(50) {
 		data := make([]byte, blockLeast+random.IntN(payloadMax-blockLeast+1))
 		for i := range data {
@@ -79,7 +79,7 @@ func TestAnyPieces(t *testing.T) {
 // What a peer must not say ends its lane; what is of a connection that is over does not.
 func TestAddRefused(t *testing.T) {
 	b := newBundle(newBundleID(), lanesMost)
-	number := b.admit(0)
+	number := b.admit(nil, 0)
 	shards, data := pieces(t, b, block{number, 1}, make([]byte, payloadMax))
 	other, _ := pieces(t, b, block{number, 1}, make([]byte, payloadMax/2))
 	if err := errors.Join(b.add(shards[0], data[0]), b.add(shards[0], data[0])); err != nil {
@@ -109,7 +109,7 @@ func TestTakeOfBroken(t *testing.T) {
 		"the connection ends": func(b *bundle, n uint32) { b.forget(n) },
 	} {
 		b := newBundle(newBundleID(), lanesMost)
-		number := b.admit(0)
+		number := b.admit(nil, 0)
 		told := make(chan error)
 		go func() {
 			_, err := b.take(block{number, 1})
@@ -131,7 +131,7 @@ func TestBlockLost(t *testing.T) {
 			defer far.Close()
 			b.lanes[i].Store(newLane(near))
 		}
-		number := b.admit(0)
+		number := b.admit(nil, 0)
 		b.ended(0, b.lanes[0].Load())
 		if _, err := b.take(block{number, 1}); !errors.Is(err, errBundle) {
 			t.Errorf("got %v", err)
@@ -147,7 +147,7 @@ func FuzzLane(f *testing.F) {
 	f.Add(shard{block: block{1, 2}, size: 1 << 30, shape: shape{255, 255}, index: 254}.append(nil))
 	f.Fuzz(func(t *testing.T, said []byte) {
 		b := newBundle(newBundleID(), lanesMost)
-		b.admit(1)
+		b.admit(nil, 1)
 		near, far := net.Pipe()
 		go func() {
 			_, _ = far.Write(said)

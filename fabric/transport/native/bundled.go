@@ -35,13 +35,14 @@ type bundled struct {
 	taken uint32 // by the peer
 	over  bool
 
+	copies    atomic.Uint32 // that were sent
 	owed      atomic.Uint32 // blocks that were taken here, and the peer was not told yet
 	crediting atomic.Bool
 }
 
 // bundleWith has the connection use a bundle, by the number that the peer gave it or 0.
 func (c *connection) bundleWith(b *bundle, number uint32) (*bundled, error) {
-	u := &bundled{bundle: b, c: c, number: b.admit(number)}
+	u := &bundled{bundle: b, c: c, number: b.admit(c, number)}
 	u.room = sync.NewCond(&u.mu)
 	if before := c.bundled.Swap(u); before != nil && !before.leave() {
 		return nil, fmt.Errorf("another bundle before the blocks of one have come: %w", transport.ErrProtocol)

@@ -39,9 +39,13 @@ type connection struct {
 	current *stream          // the one that owns the connection, by not having said its end
 	live    map[*stream]bool // those that are not over
 	retired bool             // it ends with the last of them
-	last    uint32           // number of the newest stream
-	err     error            // why the connection is over
+	numbers
+	err error // why the connection is over
 }
+
+// numbers are those of streams: of the newest, and of one that a copy of its open frame has
+// opened, until that frame comes.
+type numbers struct{ last, opensEarly uint32 }
 
 // road is the way of a connection, as far as it is known.
 type road struct {
@@ -149,13 +153,20 @@ func (c *connection) opened(h header) error {
 	if err != nil {
 		return err
 	}
-	s, err := c.accept(h.stream)
-	if err != nil {
-		return err
+	var s *stream
+	if c.wasOpened(h.stream) {
+		s = c.stream(h.stream)
+	} else {
+		if s, err = c.accept(h.stream); err != nil {
+			return err
+		}
+		c.open(c, s, asked)
 	}
-	c.open(c, s, asked)
-	if first == 0 {
+	switch {
+	case first == 0:
 		return nil
+	case s == nil: // it is over by now
+		return c.skip(first)
 	}
 	return s.deliver(first)
 }

@@ -26,6 +26,18 @@ func (p *Pool) Bundled() (connections int, blocks uint32) {
 	return connections, blocks
 }
 
+// Copies counts those that its connections have sent.
+func (p *Pool) Copies() (n uint32) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for c := range p.all {
+		if u := c.bundled.Load(); u != nil {
+			n += u.copies.Load()
+		}
+	}
+	return n
+}
+
 // BundleID names the bundle that there is.
 func (p *Pool) BundleID() [16]byte {
 	p.mu.Lock()

@@ -193,7 +193,11 @@ func (p *Pool) open(ctx context.Context, r transport.Request) (s *stream, err er
 			continue
 		}
 		if err = c.out(kindOpen, s.id, buf); err == nil {
+			s.sent = int64(len(r.First))
 			r.Traffic.ToPeer(len(r.First))
+			if u := c.bundled.Load(); len(buf) <= copyMost && u.usable() {
+				u.copy(s.id, copyOfOpen, nil, buf[headerBytes:])
+			}
 			return s, nil
 		}
 		c.end(err)

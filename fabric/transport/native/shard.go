@@ -69,7 +69,7 @@ func (s shard) append(to []byte) []byte {
 }
 
 // readShard reads a header, and holds it to bounds. Of no data pieces it is padding, of
-// that size.
+// that size; of one, and none of parity, a copy.
 func readShard(r io.Reader) (shard, error) {
 	var b [shardBytes]byte
 	if _, err := io.ReadFull(r, b[:]); err != nil {
@@ -83,7 +83,8 @@ func readShard(r io.Reader) (shard, error) {
 	pieces := s.shape.data + s.shape.parity
 	whole := s.shape.data > 0 && s.shape.parity > 0 && pieces <= piecesMax && s.index < pieces
 	padding := pieces == 0 && s.index == 0
-	if s.size < 1 || s.size > payloadMax || b[15] != 0 || !whole && !padding {
+	twice := s.isCopy() && s.index <= copyOfOpen && s.size <= copyMost
+	if s.size < 1 || s.size > payloadMax || b[15] != 0 || !whole && !padding && !twice {
 		return s, fmt.Errorf("piece %d of %d and %d of a block of %d bytes: %w", s.index, s.shape.data, s.shape.parity, s.size, transport.ErrProtocol)
 	}
 	return s, nil

@@ -1,6 +1,7 @@
 package native
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -34,6 +35,9 @@ type stream struct {
 	mine, theirs bool
 	err          error // why it was broken off
 	ended        chan struct{}
+
+	sent int64 // bytes of the socket's; pump's alone once it runs
+	in   inflow
 }
 
 func newStream(id uint32, c *connection) *stream {
@@ -89,6 +93,7 @@ func (s *stream) pump() {
 		if n > 0 {
 			now := time.Now()
 			err = s.send(buf.b[:headerBytes+n], b.add(n, now))
+			s.sent += int64(n)
 			s.traffic.ToPeer(n)
 			if b.lasts(now) {
 				s.c.share(now)
@@ -110,15 +115,31 @@ func (s *stream) pump() {
 	}
 }
 
-// send sends bytes of the stream that stand behind room for a header: in pieces, where
-// they are of a burst and a bundle is in use.
-func (s *stream) send(buf []byte, ofBurst bool) error {
-	u := s.c.bundled.Load()
-	if ofBurst && len(buf) >= headerBytes+blockLeast && u.usable() {
-		return u.block(s.id, buf[headerBytes:])
+// send sends bytes of the stream that stand behind room for a header: where a bundle is in
+// use, those of a burst in pieces, and few of them twice.
+func (s *stream) send(buf []byte, p phase) error {
+	u, data := s.c.bundled.Load(), buf[headerBytes:]
+	if p == swells && len(data) >= blockLeast && u.usable() {
+		return u.block(s.id, data)
 	}
-	return s.c.out(kindData, s.id, buf)
+	if err := s.c.out(kindData, s.id, buf); err != nil {
+		return err
+	}
+	if p == begins && len(data) <= copyMost-offsetBytes && u.usable() {
+		u.copy(s.id, copyOfData, binary.BigEndian.AppendUint64(nil, uint64(s.sent)), data)
+	}
+	return nil
 }
+
+// phase is how far a burst has come: most streams say no more than its begin, and by one
+// that lasts TCP's own way to share a path is the better neighbour.
+type phase int
+
+const (
+	begins phase = iota
+	swells
+	goesOn
+)
 
 // burst is what a stream has said without a pause.
 type burst struct {
@@ -129,17 +150,21 @@ type burst struct {
 // burstMost is what a burst has at most; what says more lasts.
 const burstMost = 8 << 20
 
-// add says whether more bytes are of a burst that pieces make faster. The first of one
-// are not, for most streams say no more; those of one that lasts are not, for then TCP's
-// own way to share a path is the better neighbour.
-func (b *burst) add(n int, now time.Time) bool {
+// add says what more bytes are of.
+func (b *burst) add(n int, now time.Time) phase {
 	const pause, least = 200 * time.Millisecond, 64 << 10
 	if now.Sub(b.last) > pause {
 		b.bytes, b.begun = 0, now
 	}
 	before := b.bytes
 	b.bytes, b.last = b.bytes+int64(n), now
-	return before >= least && before < burstMost
+	switch {
+	case before < least:
+		return begins
+	case before < burstMost:
+		return swells
+	}
+	return goesOn
 }
 
 // lasts says whether it is more than a burst.
@@ -187,6 +212,14 @@ func (s *stream) close(direction func()) {
 // deliver writes bytes of the peer to the socket.
 func (s *stream) deliver(length int) error {
 	<-s.joined
+	s.in.order.Lock()
+	defer s.in.order.Unlock()
+	if n := s.in.again(length); n > 0 {
+		if err := s.c.skip(n); err != nil {
+			return err
+		}
+		length -= n
+	}
 	buf := s.c.buffers.get()
 	defer s.c.buffers.put(buf)
 	for length > 0 {
@@ -204,6 +237,7 @@ func (s *stream) deliver(length int) error {
 			}
 			return s.c.skip(length)
 		}
+		s.in.gave(n)
 		s.traffic.ToSocket(n)
 	}
 	return nil
@@ -215,7 +249,10 @@ func (s *stream) deliverBlock(bytes net.Buffers) {
 	if s.app == nil {
 		return
 	}
+	s.in.order.Lock()
+	defer s.in.order.Unlock()
 	n, err := bytes.WriteTo(s.app)
+	s.in.gave(int(n))
 	s.traffic.ToSocket(int(n))
 	if err != nil && s.fail(&transport.Refusal{Code: transport.Broken}) {
 		go s.c.reset(s.id, transport.Broken) // who reads never waits to write
