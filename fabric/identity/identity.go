@@ -19,6 +19,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"syscall"
 	"time"
 )
 
@@ -117,13 +118,17 @@ func lists(list *x509.RevocationList, c *x509.Certificate) bool {
 	return false
 }
 
-// readKey reads a private key that nobody else may read.
+// readKey reads a private key that nobody else may read; of one that is root's its group may,
+// which is how Kubernetes hands a Secret to who is not root (fsGroup).
 func readKey(path string) ([]byte, error) {
 	info, err := os.Stat(path)
 	if err != nil {
 		return nil, err
 	}
-	const others = 0o077
+	others := fs.FileMode(0o077)
+	if owner, ok := info.Sys().(*syscall.Stat_t); ok && owner.Uid == 0 {
+		others = 0o037
+	}
 	if info.Mode().Perm()&others != 0 {
 		return nil, fmt.Errorf("%s has the rights %v: %w: chmod 600 it", path, info.Mode().Perm(), ErrExposed)
 	}

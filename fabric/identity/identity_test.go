@@ -303,6 +303,24 @@ func TestRevoked(t *testing.T) {
 	}
 }
 
+// A key that is root's may be read by its group, as that of a pod is; another's may not.
+func TestKeyOfAGroup(t *testing.T) {
+	folder := newFixture(t).gateway("c1", "g1")
+	key := filepath.Join(folder, "tls.key")
+	if err := os.Chmod(key, 0o640); err != nil {
+		t.Fatal(err)
+	}
+	const nobody = 65534
+	for _, owner := range []int{0, nobody} {
+		if err := os.Chown(key, owner, -1); err != nil {
+			t.Skip("needs root: keys change hands")
+		}
+		if _, err := identity.Load(folder); errors.Is(err, identity.ErrExposed) != (owner != 0) {
+			t.Errorf("of %d: %v", owner, err)
+		}
+	}
+}
+
 // Folders that are no identity, and what they are told by.
 func TestFolders(t *testing.T) {
 	f := newFixture(t)

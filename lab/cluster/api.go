@@ -64,7 +64,8 @@ func (c *Cluster) await(ctx context.Context, what string, look func(context.Cont
 		if ended := c.Ended(); ended != nil {
 			return ended
 		}
-		if _, never := errors.AsType[*ImageError](err); never {
+		_, lacks := errors.AsType[*ImageError](err)
+		if _, ended := errors.AsType[*EndedError](err); ended || lacks { // it never will
 			return fmt.Errorf("%s: %w", what, err)
 		}
 		select {

@@ -40,6 +40,9 @@ type Options struct {
 	Programs map[string]string
 	// Agent is the path of the skerry-agent binary, of which images are made.
 	Agent string
+	// PodPrograms are paths of further static programs, of which nodes have the images that
+	// ImageOf names.
+	PodPrograms []string
 	// Keep are further folders that nodes need as they are on the machine: they have
 	// a /var/lib, /var/log and /run of their own.
 	Keep []string

@@ -41,15 +41,22 @@ type Workload struct {
 	// to another's, and the pod sees who has sent it. With an autoscaler every node
 	// takes them for any pod.
 	NodePort int
-	// UDP is what it speaks, in place of TCP; then it is ready as it starts.
-	UDP bool
+	// TCP and UDP are what it speaks, TCP where neither is set; with UDP alone it is ready
+	// as it starts.
+	TCP, UDP bool
+	// Folders of the machine that its containers have as Secrets, each at / and its name,
+	// for their user alone.
+	Folders []string
 }
 
-func (w Workload) protocol() core.Protocol {
-	if w.UDP {
-		return core.ProtocolUDP
+func (w Workload) protocols() (all []core.Protocol) {
+	if w.TCP || !w.UDP {
+		all = append(all, core.ProtocolTCP)
 	}
-	return core.ProtocolTCP
+	if w.UDP {
+		all = append(all, core.ProtocolUDP)
+	}
+	return all
 }
 
 const namespace = "default"
@@ -74,6 +81,9 @@ func (c *Cluster) Deploy(ctx context.Context, w Workload) error {
 		}
 		hosts = append(hosts, m.Host())
 	}
+	if err := c.hide(ctx, w); err != nil {
+		return err
+	}
 	// A port that is taken is known before there is anything to remove.
 	if _, err := c.client.CoreV1().Services(namespace).Create(ctx, w.service(c.lab.Topology.Dual), meta.CreateOptions{}); err != nil {
 		return fmt.Errorf("deploy %s: %w", w.Name, c.portTaken(ctx, w.NodePort, err))
@@ -83,7 +93,7 @@ func (c *Cluster) Deploy(ctx context.Context, w Workload) error {
 	}
 	err := c.await(ctx, "workload "+w.Name, func(ctx context.Context) error {
 		if err := c.podsReady(ctx, namespace, selectorOf(w.Name)); err != nil {
-			return err
+			return cmp.Or(c.crashed(ctx, w.Name), err)
 		}
 		served, err := c.Endpoints(ctx, w.Name)
 		if err == nil && served < w.begins() {
@@ -163,8 +173,12 @@ func (w Workload) service(dual bool) *core.Service {
 		ObjectMeta: meta.ObjectMeta{Name: w.Name, Labels: labelsOf(w.Name)},
 		Spec: core.ServiceSpec{
 			Type: core.ServiceTypeNodePort, Selector: labelsOf(w.Name), ExternalTrafficPolicy: stays,
-			Ports: []core.ServicePort{{Protocol: w.protocol(), Port: int32(w.Port), TargetPort: intstr.FromInt(w.Port), NodePort: int32(w.NodePort)}},
 		},
+	}
+	for _, p := range w.protocols() {
+		s.Spec.Ports = append(s.Spec.Ports, core.ServicePort{
+			Name: strings.ToLower(string(p)), Protocol: p, Port: int32(w.Port), TargetPort: intstr.FromInt(w.Port), NodePort: int32(w.NodePort),
+		})
 	}
 	if dual {
 		s.Spec.IPFamilyPolicy = new(core.IPFamilyPolicyPreferDualStack)
@@ -176,22 +190,23 @@ func (w Workload) service(dual bool) *core.Service {
 func (w Workload) pod() core.PodSpec {
 	container := core.Container{
 		Name: w.Name, Image: cmp.Or(w.Image, AgentImage), ImagePullPolicy: core.PullNever, Args: w.Args,
-		Ports: []core.ContainerPort{{ContainerPort: int32(w.Port), Protocol: w.protocol()}},
+	}
+	for _, p := range w.protocols() {
+		container.Ports = append(container.Ports, core.ContainerPort{ContainerPort: int32(w.Port), Protocol: p})
 	}
 	if w.Autoscale != nil {
 		container.Resources.Requests = core.ResourceList{core.ResourceCPU: *resource.NewMilliQuantity(w.Autoscale.MilliCPU, resource.DecimalSI)}
 	}
-	if !w.UDP {
+	if slices.Contains(w.protocols(), core.ProtocolTCP) {
 		container.ReadinessProbe = &core.Probe{
 			ProbeHandler:  core.ProbeHandler{TCPSocket: &core.TCPSocketAction{Port: intstr.FromInt(w.Port)}},
 			PeriodSeconds: 1,
 		}
 	}
-	return core.PodSpec{
-		Containers:                    []core.Container{container},
-		TerminationGracePeriodSeconds: new(int64(1)),
-		EnableServiceLinks:            new(false),
-	}
+	pod := core.PodSpec{TerminationGracePeriodSeconds: new(int64(1)), EnableServiceLinks: new(false)}
+	w.mount(&pod, &container)
+	pod.Containers = []core.Container{container}
+	return pod
 }
 
 // Pod is a pod of a workload.
@@ -284,6 +299,9 @@ func (c *Cluster) Remove(ctx context.Context, name string) error {
 	}
 	if err := c.client.CoreV1().Services(namespace).Delete(ctx, name, meta.DeleteOptions{}); gone(err) != nil {
 		return fmt.Errorf("remove %s: %w", name, err)
+	}
+	if err := c.forget(ctx, name); err != nil {
+		return err
 	}
 	return c.awaitGone(ctx, name, func(ctx context.Context) error {
 		_, err := c.client.AppsV1().Deployments(namespace).Get(ctx, name, meta.GetOptions{})

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -37,6 +38,31 @@ func lacksImage(pod core.Pod) error {
 		}
 	}
 	return nil
+}
+
+// crashed is an *EndedError of the first program of a workload that has ended; nil where none
+// has.
+func (c *Cluster) crashed(ctx context.Context, name string) error {
+	pods, err := c.client.CoreV1().Pods(namespace).List(ctx, meta.ListOptions{LabelSelector: selectorOf(name)})
+	if err != nil {
+		return err
+	}
+	for _, pod := range pods.Items {
+		status := statusOf(pod)
+		if t := cmp.Or(status.State.Terminated, status.LastTerminationState.Terminated); t != nil {
+			return c.endOf(ctx, pod, t)
+		}
+	}
+	return nil
+}
+
+// endOf the program of a pod, with what it has said.
+func (c *Cluster) endOf(ctx context.Context, pod core.Pod, t *core.ContainerStateTerminated) *EndedError {
+	said, err := c.client.CoreV1().Pods(pod.Namespace).GetLogs(pod.Name, &core.PodLogOptions{}).DoRaw(ctx)
+	if err != nil {
+		said = []byte(err.Error())
+	}
+	return &EndedError{How: fmt.Sprintf("%s, exit status %d", t.Reason, t.ExitCode), Said: string(said)}
 }
 
 // PortError says that a port of the nodes has been given to another Service.

@@ -1,6 +1,8 @@
 package cluster
 
 import (
+	"path/filepath"
+
 	"skerry.dev/skerry/lab/cluster/image"
 	"skerry.dev/skerry/lab/cluster/spec"
 )
@@ -16,11 +18,18 @@ const (
 
 // nodeImages are those that every node has.
 func nodeImages(o Options) []image.Image {
-	return []image.Image{
+	images := []image.Image{
 		{Reference: AgentImage, Program: o.Agent, Entrypoint: []string{"/skerry-agent"}},
 		{Reference: pauseImage, Program: o.Agent, Entrypoint: []string{"/skerry-agent", "hold"}},
 	}
+	for _, path := range o.PodPrograms {
+		images = append(images, image.Image{Reference: ImageOf(path), Program: path, Entrypoint: []string{"/" + filepath.Base(path)}})
+	}
+	return images
 }
+
+// ImageOf a program is the name of the image that nodes have of it.
+func ImageOf(path string) string { return imageName(filepath.Base(path)) }
 
 // headImages are those that a cluster's first node has besides: images are in memory,
 // as all that nodes have of their own.

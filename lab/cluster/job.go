@@ -73,8 +73,14 @@ func (j Job) object(m member) *batch.Job {
 
 // Running is the program of a job, from its start on.
 type Running struct {
+	watched
+	job Job
+}
+
+// watched is the program of a pod, whose end is known to the millisecond.
+type watched struct {
 	cluster *Cluster
-	job     Job
+	name    string
 	// group of its pod.
 	group string
 	done  chan struct{}
@@ -92,7 +98,7 @@ func (c *Cluster) AwaitJob(ctx context.Context, j Job) (*Running, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &Running{cluster: c, job: j, done: make(chan struct{})}
+	r := &Running{watched: watched{cluster: c, name: j.Name, done: make(chan struct{})}, job: j}
 	var container core.ContainerStatus
 	err = c.await(ctx, "job "+j.Name, func(ctx context.Context) error {
 		pod, err := c.podOf(ctx, j)
@@ -152,10 +158,10 @@ func statusOf(pod core.Pod) core.ContainerStatus {
 
 // watch has Done closed as soon as the process has ended: its kubelet looks once a
 // second, and forgets what a pod has used some time after that.
-func (r *Running) watch(pid int) error {
+func (r *watched) watch(pid int) error {
 	fd, err := unix.PidfdOpen(pid, 0)
 	if err != nil {
-		return fmt.Errorf("watch %s: %w", r.job.Name, err)
+		return fmt.Errorf("watch %s: %w", r.name, err)
 	}
 	go func() {
 		defer close(r.done)
@@ -174,12 +180,12 @@ func (r *Running) watch(pid int) error {
 }
 
 // Done is closed when the program has ended, to the millisecond.
-func (r *Running) Done() <-chan struct{} { return r.done }
+func (r *watched) Done() <-chan struct{} { return r.done }
 
 // Use is what the pod has consumed; valid after Done.
-func (r *Running) Use() (cgroup.Usage, error) {
+func (r *watched) Use() (cgroup.Usage, error) {
 	if r.err != nil {
-		return cgroup.Usage{}, fmt.Errorf("what %s has used: %w", r.job.Name, r.err)
+		return cgroup.Usage{}, fmt.Errorf("what %s has used: %w", r.name, r.err)
 	}
 	return r.use, nil
 }
@@ -213,12 +219,7 @@ func (r *Running) Ended(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	said, err := r.cluster.client.CoreV1().Pods(namespace).GetLogs(pod.Name, &core.PodLogOptions{}).DoRaw(ctx)
-	if err != nil {
-		said = []byte(err.Error())
-	}
-	t := statusOf(pod).State.Terminated
-	return &EndedError{How: fmt.Sprintf("%s, exit status %d", t.Reason, t.ExitCode), Said: string(said)}
+	return r.cluster.endOf(ctx, pod, statusOf(pod).State.Terminated)
 }
 
 // RemoveJob takes a job away and returns when it and its pod are gone.

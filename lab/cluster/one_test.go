@@ -32,6 +32,7 @@ var onOne = []struct {
 	{"state", seesState},
 	{"logs", readsLogs},
 	{"run", runsInAPod},
+	{"stand", stands},
 	{"timers", coalescesTimers},
 	{"load", loadsImages},
 	{"evict", evicts},

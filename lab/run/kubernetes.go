@@ -50,8 +50,12 @@ func (r *runner) startClusters(ctx context.Context) error {
 	if !r.onKubernetes() {
 		return nil
 	}
+	programs, err := r.podPrograms()
+	if err != nil {
+		return err
+	}
 	clusters, err := cluster.Up(ctx, r.lab, cluster.Options{
-		Programs: r.Kubernetes, Agent: r.Agent, Keep: []string{r.store.dir}, Spec: r.Experiment.Kubernetes.Spec(),
+		Programs: r.Kubernetes, Agent: r.Agent, PodPrograms: programs, Keep: []string{r.store.dir}, Spec: r.Experiment.Kubernetes.Spec(),
 		Now: r.Now(), Logs: r.store.dir + "-logs",
 	})
 	if err != nil {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"skerry.dev/skerry/lab/adapter"
+	"skerry.dev/skerry/lab/cluster"
 	"skerry.dev/skerry/lab/experiment"
 	"skerry.dev/skerry/lab/host"
 	"skerry.dev/skerry/lab/impair"
@@ -143,7 +144,7 @@ func (r *runner) through(ctx context.Context, a *attempt) (uses []host.Use, err 
 	}
 	stack := r.Stacks[a.Cell.System]
 	a.result.Path, a.result.Within = stack.Path(values), stack.Within(values, a.Cell)
-	running, err := stack.Start(ctx, inLab{r.lab}, values)
+	running, err := stack.Start(ctx, inLab{r.lab, r.clusters}, values)
 	if err != nil {
 		return nil, err
 	}
@@ -212,8 +213,11 @@ func (r *runner) measure(ctx context.Context, a *attempt, running *system.Runnin
 	return []host.Use{use}, r.awaitWhole(ctx, a.faults)
 }
 
-// inLab is the lab as the steps of a system see it.
-type inLab struct{ *host.Lab }
+// inLab is the lab as the steps of a system see it, with its clusters by name.
+type inLab struct {
+	*host.Lab
+	clusters map[string]*cluster.Cluster
+}
 
 // Start starts a daemon.
 func (l inLab) Start(c host.Command) (system.Daemon, error) {

@@ -48,13 +48,17 @@ func (p *Plugin) check(document *strict.Document, folder string) error {
 	if p.Hosts == nil && p.Kubernetes == nil {
 		return document.Errorf("", "add hosts: or kubernetes:, with how it runs there", "system %q runs nowhere", p.Name)
 	}
-	if p.Hosts != nil {
-		if err := p.Hosts.check(document, "hosts"); err != nil {
+	for _, on := range []string{experiment.SubstrateHosts, experiment.SubstrateKubernetes} {
+		s := p.on(on)
+		if s == nil {
+			continue
+		}
+		if err := s.check(document, on); err != nil {
 			return err
 		}
-	}
-	if p.Kubernetes != nil {
-		return p.Kubernetes.check(document, "kubernetes")
+		if err := p.checkPods(document, *s, on); err != nil {
+			return err
+		}
 	}
 	return nil
 }

@@ -93,6 +93,8 @@ type Step struct {
 	// Daemon names a process that goes on; its control group and log bear the name,
 	// at each node with the host name behind it.
 	Daemon string `yaml:"daemon,omitempty"`
+	// Pod has the daemon run in one, on kubernetes.
+	Pod *Pod `yaml:"pod,omitempty"`
 	// Capture names a value that holds the command's output for later steps.
 	Capture string `yaml:"capture,omitempty"`
 	// TCP is an address that must accept a connection.

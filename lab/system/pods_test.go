@@ -1,10 +1,15 @@
 package system_test
 
 import (
+	"bytes"
+	"context"
 	"os"
 	"path/filepath"
+	"reflect"
+	"slices"
 	"strings"
 	"testing"
+	"testing/fstest"
 
 	"skerry.dev/skerry/lab/experiment"
 	"skerry.dev/skerry/lab/system"
@@ -88,6 +93,7 @@ func TestWithin(t *testing.T) {
 		{"direct", experiment.SubstrateKubernetes, hey, "c2/worker → c1/worker kube-proxy → pod"},
 		{"ingress", experiment.SubstrateKubernetes, experiment.Cell{}, "c2/worker pod → c1/head → c1/worker pod"},
 		{"ingress-service", experiment.SubstrateKubernetes, experiment.Cell{}, "c2/worker pod → c1/head kube-proxy → c1/worker pod"},
+		{"native", experiment.SubstrateKubernetes, experiment.Cell{}, "c2/worker pod → c2/head kube-proxy → pod → c1/head kube-proxy → pod → c1/worker kube-proxy → pod"},
 		{"ingress", experiment.SubstrateHosts, experiment.Cell{}, "c2/worker → c1/head → c1/worker"},
 	} {
 		stack, err := system.Load(systems.FS, c.system)
@@ -139,5 +145,69 @@ func TestWhereAStackRuns(t *testing.T) {
 		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
 			t.Errorf("%s on %s, with an autoscaler: %v, want %q", c.system, c.substrate, err, c.want)
 		}
+	}
+}
+
+// A daemon in a pod is made of a program of its system, has its folders and its log in the
+// working directory, and is one of the stack's daemons.
+func TestDaemonInAPod(t *testing.T) {
+	const pod = "{at: exporter, daemon: gw, run: \"nebula --for {{.Exporter.IP}} -v\", pod: {port: 7443, nodePort: 30443, folders: [keys]}}"
+	stack, err := system.Load(podPlugin(pod), "test")
+	if err == nil {
+		err = stack.On(experiment.SubstrateKubernetes)
+	}
+	if err == nil {
+		err = stack.Build(t.Context(), func(context.Context, string) (string, error) { return "/programs/nebula", nil })
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := stack.PodPrograms(); err != nil || !slices.Equal(got, []string{"/programs/nebula"}) {
+		t.Errorf("images are made of %v, %v", got, err)
+	}
+	dir := t.TempDir()
+	lab := &fake{}
+	running, err := stack.Start(t.Context(), lab, values(t, dir))
+	if err == nil {
+		err = running.Connect(t.Context())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := system.Deployment{
+		Name: "gw", Node: "c1/head", Program: "/programs/nebula", Args: []string{"--for", "10.1.0.1", "-v"},
+		Port: 7443, NodePort: 30443, Folders: []string{filepath.Join(dir, "keys")}, Log: filepath.Join(dir, "gw.log"),
+	}
+	if len(lab.deployed) != 1 || !reflect.DeepEqual(lab.deployed[0], want) {
+		t.Errorf("deployed is %+v, want %+v", lab.deployed, want)
+	}
+	if uses, err := running.Stop(); err != nil || len(uses) != 1 {
+		t.Errorf("it has used %+v, %v", uses, err)
+	}
+}
+
+// podPlugin is a tree with one system, test, of one step on kubernetes.
+func podPlugin(step string) fstest.MapFS {
+	text := "name: test\nkind: interconnect\nsummary: is tested\nneeds: [{program: nebula, module: true}]\nkubernetes:\n" + route + "  start:\n    - " + step + "\n" + address
+	return fstest.MapFS{"test/system.yaml": {Data: []byte(text)}}
+}
+
+func TestBrokenPods(t *testing.T) {
+	for _, c := range []struct{ step, want string }{
+		{"{at: exporter, run: nebula, pod: {port: 1, nodePort: 30000}}", "a pod is that of a daemon at one node"},
+		{"{at: each, daemon: d, run: nebula, pod: {port: 1, nodePort: 30000}}", "a pod is that of a daemon at one node"},
+		{"{at: exporter, daemon: d, run: nebula, pod: {port: 0, nodePort: 30000}}", "port 0 is none"},
+		{"{at: exporter, daemon: d, run: nebula, pod: {port: 1, nodePort: 80}}", "nodes give port 80 to no Service"},
+		{"{at: exporter, daemon: d, run: sh, pod: {port: 1, nodePort: 30000}}", `there is no image of "sh"`},
+		{"{at: exporter, daemon: d, run: \" \", pod: {port: 1, nodePort: 30000}}", `there is no image of ""`},
+	} {
+		if _, err := system.LoadPlugin(podPlugin(c.step), "test"); err == nil || !strings.Contains(err.Error(), "test/system.yaml:8:") || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: got %v, want %q", c.step, err, c.want)
+		}
+	}
+	hosts := podPlugin("{at: exporter, daemon: d, run: nebula, pod: {port: 1, nodePort: 30000}}")
+	hosts["test/system.yaml"].Data = bytes.Replace(hosts["test/system.yaml"].Data, []byte("kubernetes:"), []byte("hosts:"), 1)
+	if _, err := system.LoadPlugin(hosts, "test"); err == nil || !strings.Contains(err.Error(), "there are no pods on hosts") {
+		t.Errorf("got %v", err)
 	}
 }

@@ -29,6 +29,9 @@ type Values struct {
 	// Node is the node that a step runs at, or that a file of nodeFiles is for; nil
 	// at the machine itself and in all else.
 	Node *Place
+	// Kubernetes says that nodes are of that: what a system has in pods is called at their
+	// nodes' ports.
+	Kubernetes bool
 	// Congestion control of the nodes: a route that a system adds has to name it.
 	Congestion string
 	// Captured holds the outputs that earlier steps captured, by name.
@@ -193,11 +196,19 @@ func (p *Plugin) Path(v Values) []topology.Ref {
 }
 
 // within is what a request crosses inside of nodes, by node, where a pod is at the
-// end of the way, and at its beginning as well if fromPod.
+// end of the way, and at its beginning as well if fromPod; those of the system are called at
+// their nodes' ports.
 func (p *Plugin) within(v Values, fromPod bool) map[topology.Ref][]string {
 	inside := map[topology.Ref][]string{}
 	if fromPod {
 		inside[v.Client.Node] = []string{experiment.Pod}
+	}
+	for _, role := range p.how.Route {
+		for _, step := range p.how.pods() {
+			if place, _ := v.Place(role); step.At == role {
+				inside[place.Node] = append(inside[place.Node], experiment.KubeProxy, experiment.Pod)
+			}
+		}
 	}
 	if !p.how.Endpoints {
 		proxy, _ := v.Place(cmp.Or(p.how.Proxy, Service))

@@ -21,6 +21,8 @@ type Runner interface {
 	Start(host.Command) (Daemon, error)
 	Run(context.Context, host.Command) error
 	Dial(ctx context.Context, node topology.Ref, address string) (net.Conn, error)
+	// Deploy has a daemon run in a pod, and returns when that is ready.
+	Deploy(context.Context, Deployment) (Daemon, error)
 }
 
 // Daemon is a process that a step started and that is to stay.

@@ -129,6 +129,7 @@ type layer struct {
 func (s *Stack) layers(v Values) ([]layer, error) {
 	all := make([]layer, len(s.Plugins))
 	dir := v.Dir
+	v.Kubernetes = s.inPods
 	for i, p := range s.Plugins {
 		if v.Dir = dir; len(s.Plugins) > 1 {
 			v.Dir = filepath.Join(dir, p.Name)

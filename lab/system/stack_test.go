@@ -33,6 +33,13 @@ type fake struct {
 	// refuses is how many dials find nobody; refused is what all after them find.
 	refuses int
 	refused error
+	// deployed is what runs in pods.
+	deployed []system.Deployment
+}
+
+func (f *fake) Deploy(_ context.Context, d system.Deployment) (system.Daemon, error) {
+	f.deployed = append(f.deployed, d)
+	return &daemon{fake: f, name: d.Name, done: make(chan struct{})}, nil
 }
 
 func (f *fake) Run(_ context.Context, c host.Command) error {

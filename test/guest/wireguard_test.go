@@ -3,6 +3,7 @@ package guest_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"io"
 	"path/filepath"
 	"slices"
@@ -93,6 +94,11 @@ type stackLab struct{ *host.Lab }
 
 // Start implements system.Runner.
 func (l stackLab) Start(c host.Command) (system.Daemon, error) { return l.Lab.Start(c) }
+
+// Deploy implements system.Runner: there are no clusters.
+func (stackLab) Deploy(context.Context, system.Deployment) (system.Daemon, error) {
+	return nil, errors.ErrUnsupported
+}
 
 // wantDevices wants the device of every node to be of a kind, "" for none there.
 func wantDevices(t *testing.T, lab *host.Lab, kind string) {

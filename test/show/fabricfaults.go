@@ -34,6 +34,9 @@ type judgement struct {
 	since time.Time
 	most  time.Duration
 	bound string
+	// noneHang says that no call may wait in vain, whenever it was begun: where there is a
+	// way for it.
+	noneHang bool
 	// also is anything else that has to hold, in words where it does not.
 	also func(context.Context) (string, error)
 }
@@ -78,13 +81,13 @@ func (b *bench) bears(ctx context.Context, f fault) (err error) {
 	if err != nil {
 		return err
 	}
-	v := judge(calls, j.since, j.most)
+	v := judge(calls, j)
 	if j.also != nil {
 		if v.also, err = j.also(ctx); err != nil {
 			return err
 		}
 	}
-	b.print(line{what: f.name, seen: v.String(), bound: j.bound, pass: v.holds(), command: fabricCommand})
+	b.print(line{what: f.name, seen: v.String(), bound: j.bound, pass: v.holds(j.noneHang), command: fabricCommand})
 	return nil
 }
 
@@ -156,7 +159,9 @@ type borne struct {
 	also                              string
 }
 
-func (v borne) holds() bool { return v.judged > 0 && v.late == 0 && v.hung == 0 && v.also == "" }
+func (v borne) holds(noneHang bool) bool {
+	return v.judged > 0 && v.late == 0 && (v.hung == 0 || !noneHang) && v.also == ""
+}
 
 func (v borne) String() string {
 	text := fmt.Sprintf("%d calls, %d failed, %d hung; of the %d judged %d failed or were late, slowest %.0f ms", v.calls, v.failed, v.hung, v.judged, v.late, v.slowest.Seconds()*1e3)
@@ -169,7 +174,7 @@ func (v borne) String() string {
 	return text
 }
 
-func judge(calls []call, since time.Time, most time.Duration) (v borne) {
+func judge(calls []call, j judgement) (v borne) {
 	var took []float64
 	for _, c := range calls {
 		v.calls++
@@ -179,12 +184,12 @@ func judge(calls []call, since time.Time, most time.Duration) (v borne) {
 		if errors.Is(c.err, os.ErrDeadlineExceeded) {
 			v.hung++
 		}
-		if c.begun.Before(since) {
+		if c.begun.Before(j.since) {
 			continue
 		}
 		v.judged++
 		took = append(took, float64(c.took))
-		if c.err != nil || c.took > most {
+		if c.err != nil || c.took > j.most {
 			v.late++
 			v.why = c.err
 		}
@@ -195,12 +200,17 @@ func judge(calls []call, since time.Time, most time.Duration) (v borne) {
 	return v
 }
 
+// afterDeath is what holds of calls beside a gateway that answers no more from then on.
+func afterDeath(at time.Time) judgement {
+	return judgement{since: at.Add(time.Second), most: time.Second, bound: "new connections succeed within 1 s, 1 s later; none hang", noneHang: true}
+}
+
 func killed(ctx context.Context, p *pair) (judgement, error) {
 	at := time.Now()
 	if _, err := p.sides["exporter"].process.Stop(0); err != nil {
 		return judgement{}, err
 	}
-	return judgement{at.Add(time.Second), time.Second, "new connections succeed within 1 s, 1 s later; none hang", nil}, pause(ctx, 5*time.Second)
+	return afterDeath(at), pause(ctx, 5*time.Second)
 }
 
 func hangs(ctx context.Context, p *pair) (judgement, error) {
@@ -213,24 +223,27 @@ func hangs(ctx context.Context, p *pair) (judgement, error) {
 		return judgement{}, err
 	}
 	err = pause(ctx, 8*time.Second)
-	return judgement{at.Add(time.Second), time.Second, "new connections succeed within 1 s, 1 s later; none hang", nil}, errors.Join(err, syscall.Kill(pid, syscall.SIGCONT))
+	return afterDeath(at), errors.Join(err, syscall.Kill(pid, syscall.SIGCONT))
+}
+
+// impaired has the WAN do something for some time, and tells when it is well again.
+func (p *pair) impaired(ctx context.Context, does impair.Impairment, lasts time.Duration) (healed time.Time, err error) {
+	if err := p.both(ctx, does, impair.UnitPacket); err != nil {
+		return time.Time{}, err
+	}
+	err = pause(ctx, lasts)
+	return time.Now(), errors.Join(err, p.both(ctx, wan, impair.UnitPacket))
 }
 
 func cut(ctx context.Context, p *pair) (judgement, error) {
 	const lasts, settles = 30 * time.Second, 5 * time.Second
 	down := wan
 	down.Loss = 1
-	if err := p.both(ctx, down, impair.UnitPacket); err != nil {
+	healed, err := p.impaired(ctx, down, lasts)
+	if err != nil {
 		return judgement{}, err
 	}
-	if err := pause(ctx, lasts); err != nil {
-		return judgement{}, err
-	}
-	if err := p.both(ctx, wan, impair.UnitPacket); err != nil {
-		return judgement{}, err
-	}
-	at := time.Now()
-	return judgement{at.Add(2 * time.Second), time.Second, "service 2 s after the link is back; none hang", nil}, pause(ctx, settles)
+	return judgement{since: healed.Add(2 * time.Second), most: time.Second, bound: "service 2 s after the link is back"}, pause(ctx, settles)
 }
 
 func lossy(ctx context.Context, p *pair) (judgement, error) {
@@ -241,23 +254,19 @@ func lossy(ctx context.Context, p *pair) (judgement, error) {
 	}
 	bad := wan
 	bad.Loss = 0.1
-	if err := p.both(ctx, bad, impair.UnitPacket); err != nil {
+	healed, err := p.impaired(ctx, bad, lasts)
+	if err != nil {
 		return judgement{}, err
 	}
-	if err := pause(ctx, lasts); err != nil {
-		return judgement{}, err
-	}
-	if err := p.both(ctx, wan, impair.UnitPacket); err != nil {
-		return judgement{}, err
-	}
-	at := time.Now()
-	return judgement{at.Add(2 * time.Second), time.Second, fmt.Sprintf("service 2 s after it; at most %d files more are open", more), func(context.Context) (string, error) {
+	leaks := func(context.Context) (string, error) {
 		after, err := p.openFiles()
 		if after-before > more {
 			return fmt.Sprintf("%d files are open, %d before", after, before), err
 		}
 		return "", err
-	}}, pause(ctx, settles)
+	}
+	bound := fmt.Sprintf("service 2 s after it; at most %d files more are open", more)
+	return judgement{since: healed.Add(2 * time.Second), most: time.Second, bound: bound, also: leaks}, pause(ctx, settles)
 }
 
 func rotated(ctx context.Context, p *pair) (judgement, error) {
@@ -282,7 +291,7 @@ sleep 2
 	if err != nil {
 		return judgement{}, err
 	}
-	return judgement{began, patience, "none fails", nil}, p.shell(ctx, fmt.Sprintf(rotate, port))
+	return judgement{since: began, most: patience, bound: "none fails", noneHang: true}, p.shell(ctx, fmt.Sprintf(rotate, port))
 }
 
 func upgraded(ctx context.Context, p *pair) (judgement, error) {
@@ -294,7 +303,7 @@ func upgraded(ctx context.Context, p *pair) (judgement, error) {
 	if err := p.start(ctx, "exporter"); err != nil {
 		return judgement{}, err
 	}
-	return judgement{began, patience, "none fails", nil}, pause(ctx, 3*time.Second)
+	return judgement{since: began, most: patience, bound: "none fails", noneHang: true}, pause(ctx, 3*time.Second)
 }
 
 // pidOf finds a gateway by the folder of its identity.

@@ -1,0 +1,141 @@
+package system
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"skerry.dev/skerry/internal/strict"
+	"skerry.dev/skerry/lab/experiment"
+	"skerry.dev/skerry/lab/topology"
+)
+
+// Pod is where a daemon runs on kubernetes, as a Deployment of its name. Its command is one
+// of the programs that the system needs, with arguments and without a shell: an image is made
+// of it.
+type Pod struct {
+	// Port at which it listens for TCP and UDP, and NodePort at which its node takes what is
+	// for it.
+	Port     int `yaml:"port"`
+	NodePort int `yaml:"nodePort"`
+	// Folders of the working directory, which it has as Secrets, each at / and its name.
+	Folders []string `yaml:"folders,omitempty"`
+}
+
+// Deployment is a daemon in a pod, as a lab is to make it.
+type Deployment struct {
+	Name string
+	Node topology.Ref
+	// Program is the path of what the image is made of.
+	Program string
+	Args    []string
+	Port    int
+	// NodePort at which the node takes requests for it.
+	NodePort int
+	// Folders of the machine, and the file that takes what it says.
+	Folders []string
+	Log     string
+}
+
+// deploy has a daemon run in a pod at a node.
+func (p *part) deploy(ctx context.Context, node topology.Ref, s Step, text string) error {
+	program, err := p.podProgram(s.program())
+	if err != nil {
+		return err
+	}
+	d := Deployment{
+		Name: s.Daemon, Node: node, Program: program, Args: strings.Fields(text)[1:],
+		Port: s.Pod.Port, NodePort: s.Pod.NodePort, Log: p.log(s.Daemon),
+	}
+	for _, folder := range s.Pod.Folders {
+		d.Folders = append(d.Folders, filepath.Join(p.values.Dir, folder))
+	}
+	running, err := p.lab.Deploy(ctx, d)
+	if err == nil {
+		p.daemons = append(p.daemons, daemon{s.Daemon, node, running})
+	}
+	return err
+}
+
+// program is the first word of a step's command.
+func (s Step) program() string {
+	name, _, _ := strings.Cut(strings.TrimSpace(s.Run), " ")
+	return name
+}
+
+// podProgram is the path of a program that images are made of.
+func (p *Plugin) podProgram(name string) (string, error) {
+	for _, n := range p.Needs {
+		if n.Program == name {
+			return p.find(n)
+		}
+	}
+	return "", fmt.Errorf("system %s: %q is none of the programs that it needs", p.Name, name)
+}
+
+// pods are the steps that have a daemon run in one.
+func (s Substrate) pods() (steps []Step) {
+	for _, ph := range s.startPhases() {
+		for _, step := range ph.steps {
+			if step.Pod != nil {
+				steps = append(steps, step)
+			}
+		}
+	}
+	return steps
+}
+
+// PodPrograms are the paths of the programs that the stack has in pods: nodes need images of
+// them.
+func (s *Stack) PodPrograms() (paths []string, err error) {
+	for _, p := range s.Plugins {
+		for _, step := range p.how.pods() {
+			path, err := p.podProgram(step.program())
+			if err != nil {
+				return nil, err
+			}
+			paths = append(paths, path)
+		}
+	}
+	return paths, nil
+}
+
+// nodePorts are those that Kubernetes gives away by default.
+const nodePortLeast, nodePortMost = 30000, 32767
+
+// checkPods says the first thing that is wrong with the pods of a substrate, which stands
+// below a key.
+func (p *Plugin) checkPods(document *strict.Document, s Substrate, key string) error {
+	for _, ph := range s.phases() {
+		for i, step := range ph.steps {
+			if step.Pod == nil {
+				continue
+			}
+			if err := p.checkPod(document, step, key, fmt.Sprintf("%s.%s[%d]", key, ph.name, i)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (p *Plugin) checkPod(document *strict.Document, s Step, key, at string) error {
+	const portMost = 65535
+	switch {
+	case key != experiment.SubstrateKubernetes:
+		return document.Errorf(at, "leave pod out, or write the step below kubernetes", "there are no pods on %s", key)
+	case s.Daemon == "" || s.At == Each || s.At == Machine:
+		return document.Errorf(at, "write daemon beside it; "+roleHint(placeRoles), "a pod is that of a daemon at one node")
+	case s.Pod.Port < 1 || s.Pod.Port > portMost:
+		return document.Errorf(at+".pod.port", "write the port at which it listens", "port %d is none", s.Pod.Port)
+	case s.Pod.NodePort < nodePortLeast || s.Pod.NodePort > nodePortMost:
+		return document.Errorf(at+".pod.nodePort", fmt.Sprintf("write one from %d to %d", nodePortLeast, nodePortMost), "nodes give port %d to no Service", s.Pod.NodePort)
+	}
+	for _, n := range p.Needs {
+		if n.Program == s.program() && (n.Own || n.Module) {
+			return nil
+		}
+	}
+	return document.Errorf(at+".run", "begin it with a program that needs lists with own: true or module: true; an image has no shell", "there is no image of %q", s.program())
+}
