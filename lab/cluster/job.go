@@ -117,23 +117,32 @@ func (c *Cluster) AwaitJob(ctx context.Context, j Job) (*Running, error) {
 	if container.State.Terminated != nil {
 		return nil, r.Ended(ctx)
 	}
-	// As runtimes name a container: containerd://ID.
-	_, id, _ := strings.Cut(container.ContainerID, "://")
-	pids, _, err := c.lab.Delegated(path.Join(r.group, id))
+	pid, err := c.pidOf(r.group, container)
 	switch {
-	case len(pids) == 0: // it has ended meanwhile
+	case pid == 0: // it has ended meanwhile
 		return nil, r.Ended(ctx)
 	case err != nil:
 		return nil, err
 	}
-	err = node.Congest(pids[0], c.lab.Topology.CongestionControl(), c.lab.Topology.Dual)
+	err = node.Congest(pid, c.lab.Topology.CongestionControl(), c.lab.Topology.Dual)
 	if err == nil {
-		err = r.watch(pids[0])
+		err = r.watch(pid)
 	}
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ESRCH) { // so it has now
 		return nil, r.Ended(ctx)
 	}
 	return r, err
+}
+
+// pidOf a container in the group of its pod; 0 where it has ended.
+func (c *Cluster) pidOf(group string, s core.ContainerStatus) (int, error) {
+	// As runtimes name a container: containerd://ID.
+	_, id, _ := strings.Cut(s.ContainerID, "://")
+	pids, _, err := c.lab.Delegated(path.Join(group, id))
+	if len(pids) == 0 {
+		return 0, err
+	}
+	return pids[0], err
 }
 
 // podOf a job.

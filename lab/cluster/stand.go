@@ -18,10 +18,14 @@ import (
 // to.
 const standTimeout = 30 * time.Second
 
+// lastWords is how long the end of what a program has said may be on its way.
+const lastWords = 2 * time.Second
+
 // Standing is a workload of one pod, whose program is to stay.
 type Standing struct {
 	watched
-	said chan struct{} // closed when all that it says is written
+	said  chan struct{} // closed when all that it says is written
+	quiet func()        // has no more be written
 }
 
 // Stand deploys a workload of one pod, and writes what its program says. Where that has ended
@@ -30,37 +34,41 @@ func (c *Cluster) Stand(ctx context.Context, w Workload, log io.Writer) (*Standi
 	if err := c.Deploy(ctx, w); err != nil {
 		return nil, errors.Join(err, c.takeAway(w.Name))
 	}
+	m, err := c.memberAt(w.Nodes[0])
+	if err != nil {
+		return nil, err
+	}
 	s := &Standing{watched: watched{cluster: c, name: w.Name, done: make(chan struct{})}, said: make(chan struct{})}
-	if err := s.begin(ctx, log); err != nil {
+	if err := s.begin(ctx, m, log); err != nil {
 		return nil, errors.Join(err, c.takeAway(w.Name))
 	}
 	return s, nil
 }
 
-func (s *Standing) begin(ctx context.Context, log io.Writer) error {
+func (s *Standing) begin(ctx context.Context, m member, log io.Writer) error {
 	pods, err := s.cluster.client.CoreV1().Pods(namespace).List(ctx, meta.ListOptions{LabelSelector: selectorOf(s.name)})
 	if err != nil || len(pods.Items) != 1 {
 		return errors.Join(err, fmt.Errorf("%s has %d pods", s.name, len(pods.Items)))
 	}
-	all, err := s.cluster.Pods(ctx, s.name)
-	if err != nil {
-		return err
-	}
-	if all[0].Pid == 0 {
+	pod := pods.Items[0]
+	s.group = path.Join(m.podGroup(), groupOf(pod))
+	switch pid, err := s.cluster.pidOf(s.group, statusOf(pod)); {
+	case pid == 0: // it has ended meanwhile
 		return s.Err()
-	}
-	m, err := s.cluster.memberAt(all[0].Node)
-	if err != nil {
+	case err != nil:
 		return err
+	default:
+		if err := s.watch(pid); err != nil {
+			return err
+		}
 	}
-	s.group = path.Join(m.podGroup(), groupOf(pods.Items[0]))
-	if err := s.watch(all[0].Pid); err != nil {
-		return err
-	}
-	words, err := s.cluster.client.CoreV1().Pods(namespace).GetLogs(pods.Items[0].Name, &core.PodLogOptions{Follow: true}).Stream(context.WithoutCancel(ctx))
+	until, quiet := context.WithCancel(context.WithoutCancel(ctx))
+	words, err := s.cluster.client.CoreV1().Pods(namespace).GetLogs(pod.Name, &core.PodLogOptions{Follow: true}).Stream(until)
 	if err != nil {
+		quiet()
 		return fmt.Errorf("read what %s says: %w", s.name, err)
 	}
+	s.quiet = quiet
 	go func() {
 		defer close(s.said)
 		_, _ = io.Copy(log, words) // it ends with the pod
@@ -97,6 +105,11 @@ func (s *Standing) Stop() (cgroup.Usage, error) {
 	default:
 	}
 	err = errors.Join(err, s.cluster.takeAway(s.name))
+	select {
+	case <-s.said:
+	case <-time.After(lastWords): // its API server may not answer
+	}
+	s.quiet()
 	<-s.said
 	return use, err
 }

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"skerry.dev/skerry/lab/cluster"
 	"skerry.dev/skerry/lab/host"
 	"skerry.dev/skerry/lab/topology"
@@ -44,8 +46,8 @@ func stands(t *testing.T, lab *host.Lab) {
 		t.Fatal(err)
 	}
 	w := cluster.Workload{
-		Name: "gateway", Nodes: []topology.Ref{"c1/worker"}, Port: 8080, NodePort: 30081, TCP: true, UDP: true,
-		Args: []string{"serve", "hello-world", "--listen", "0.0.0.0:8080"}, Folders: []string{folder},
+		Name: "gateway", Nodes: []topology.Ref{"c1/worker"}, Port: 8081, NodePort: 30081, TCP: true, UDP: true,
+		Args: []string{"serve", "hello-world", "--listen", "0.0.0.0:8081"}, Folders: []string{folder},
 	}
 	var words said
 	s, err := c.Stand(t.Context(), w, &words)
@@ -53,11 +55,8 @@ func stands(t *testing.T, lab *host.Lab) {
 		t.Fatal(err)
 	}
 	ask(t, lab, "c1/head", "10.1.0.2:30081")
-	pods, err := c.Pods(t.Context(), w.Name)
-	if err != nil || len(pods) != 1 {
-		t.Fatalf("its pods are %+v, %v", pods, err)
-	}
-	at := fmt.Sprintf("/proc/%d/root/keys/tls.key", pods[0].Pid)
+	pid := pidOf(t, "0.0.0.0:8081")
+	at := fmt.Sprintf("/proc/%d/root/keys/tls.key", pid)
 	text, err := os.ReadFile(at)
 	info, statErr := os.Stat(at)
 	if err != nil || statErr != nil || string(text) != "secret" || info.Mode().Perm() != 0o440 {
@@ -69,11 +68,7 @@ func stands(t *testing.T, lab *host.Lab) {
 		}
 		return nil
 	})
-	process, err := os.FindProcess(pods[0].Pid)
-	if err == nil {
-		err = process.Kill()
-	}
-	if err != nil {
+	if err := unix.Kill(pid, unix.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
 	select {
@@ -87,7 +82,7 @@ func stands(t *testing.T, lab *host.Lab) {
 	if use, err := s.Stop(); err != nil || use.CPU <= 0 {
 		t.Errorf("it has used %+v, %v", use, err)
 	}
-	w.Args = []string{"serve", "no-such", "--listen", "0.0.0.0:8080"}
+	w.Args = []string{"serve", "no-such", "--listen", "0.0.0.0:8081"}
 	_, err = c.Stand(t.Context(), w, &words)
 	if ended, ok := errors.AsType[*cluster.EndedError](err); !ok || !strings.Contains(ended.Said, "no-such") {
 		t.Errorf("what cannot begin: %v", err)
