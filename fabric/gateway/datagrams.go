@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"net"
 	"net/netip"
@@ -24,7 +25,7 @@ import (
 type datagrams struct {
 	g     *Gateway
 	drops datagram.Drops
-	// server is nil where no peer can call.
+	// server is nil until it listens.
 	server *datagram.Server
 	// links are replaced as a whole, so that a front need not wait for who changes them.
 	links atomic.Pointer[map[way]datagramLink]
@@ -49,11 +50,12 @@ func newDatagrams(g *Gateway) *datagrams {
 // listen takes calls of peers at the UDP port of the number at which they call by TCP.
 func (d *datagrams) listen(ctx context.Context) error {
 	d.g.running.Go(func() { d.tellDrops(ctx) })
-	if d.g.listener == nil {
-		return nil
+	address := ""
+	if d.g.listener != nil {
+		address = d.g.listener.Addr().String()
 	}
-	config := d.g.identity.Server(datagram.Protocol)
-	server, err := datagram.NewServer(d.g.listener.Addr().String(), config, &udpBackend{backend: backend{d.g}}, &d.drops)
+	config := d.g.identity.Server(datagram.Protocol, datagram.ProtocolReverse)
+	server, err := datagram.NewServer(address, config, &udpBackend{backend: backend{d.g}}, &d.drops)
 	if err != nil {
 		return fmt.Errorf("listen for datagrams of peers: %w", err)
 	}
@@ -120,7 +122,7 @@ func (d *datagrams) callLocked(ctx context.Context, s *snapshot.Snapshot, called
 	}
 	before, links := *d.links.Load(), map[way]datagramLink{}
 	for w, l := range before {
-		if wanted[w] {
+		if wanted[w] || w.reverse && s.Peer(w.peer) != nil {
 			links[w] = l
 			continue
 		}
@@ -136,6 +138,34 @@ func (d *datagrams) callLocked(ctx context.Context, s *snapshot.Snapshot, called
 		d.g.running.Go(func() { link.Keep(within) })
 	}
 	d.links.Store(&links)
+}
+
+// offered is the link that uses what a gateway opens to be called by. Those of the same
+// peer that have no connection any more are forgotten.
+func (d *datagrams) offered(from identity.Name) (*datagram.Link, error) {
+	if d.g.state.Load().Peer(from.Cluster) == nil {
+		return nil, fmt.Errorf("connection from a cluster that is no peer: %w", identity.ErrUntrusted)
+	}
+	w := way{peer: from.Cluster, address: from.Gateway, transport: datagram.Protocol, reverse: true}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	before := *d.links.Load()
+	if l, has := before[w]; has {
+		return l.Link, nil
+	}
+	links := maps.Clone(before)
+	maps.DeleteFunc(links, func(other way, l datagramLink) bool {
+		return other.reverse && other.peer == w.peer && l.Path() == transport.Path{}
+	})
+	link := datagram.NewOfferedLink(d.g.identity.CheckCaller, &d.drops, func(err error) { d.tell(w, err) })
+	links[w] = datagramLink{link, w.peer, link.End}
+	d.links.Store(&links)
+	return link, nil
+}
+
+// offerTo keeps a connection open to a gateway of a peer who cannot call here.
+func (d *datagrams) offerTo(ctx, until context.Context, w way) {
+	d.server.Offer(ctx, until, w.address, d.g.identity.Client(w.peer, datagram.ProtocolReverse), func(err error) { d.tell(w, err) })
 }
 
 // tell has the log say that datagrams reach a gateway of a peer, or why they do not.
@@ -191,6 +221,11 @@ func (d *datagrams) reachable(i *snapshot.Import, c transport.Client) (links []d
 		}
 		for _, address := range p.Gateways {
 			if l, has := kept[way{peer: name, address: address, transport: datagram.Protocol}]; has {
+				links = append(links, l)
+			}
+		}
+		for w, l := range kept {
+			if w.reverse && w.peer == name {
 				links = append(links, l)
 			}
 		}
@@ -288,6 +323,11 @@ func (b *udpBackend) Dial(ctx context.Context, peer identity.Name, r transport.R
 		why = err.Error()
 	}
 	return nil, b.refuse(entry, ledger.ReasonNoBackend, why)
+}
+
+// Offered implements datagram.Backend.
+func (b *udpBackend) Offered(peer identity.Name) (*datagram.Link, error) {
+	return b.datagrams.offered(peer)
 }
 
 // Warn implements datagram.Backend.

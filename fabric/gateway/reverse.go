@@ -41,6 +41,7 @@ func (g *Gateway) offer(ctx context.Context, peers []snapshot.Peer) {
 		for range native.OffersMost {
 			g.running.Go(func() { g.offerTo(ctx, within, w) })
 		}
+		g.running.Go(func() { g.datagrams.offerTo(ctx, within, w) })
 	}
 }
 

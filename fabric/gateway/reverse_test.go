@@ -90,3 +90,35 @@ func TestOffersRefused(t *testing.T) {
 	}
 	said.await(t, "peer refused", "that nobody wants")
 }
+
+// UDP is carried from a cluster that nobody can call, too; it comes back after either side
+// was away, and is refused once the gateway is revoked.
+func TestReverseUDP(t *testing.T) {
+	f := identitytest.NewFabric(t)
+	folders := map[string]string{"c1": f.Gateway("c1"), "c2": f.Gateway("c2")}
+	peers, front := port(t), udpPort(t, "127.0.0.1")
+	offering := udpExports(udpEcho(t, "a"))
+	offering.Peers = []snapshot.Peer{{Name: "c2", Transport: snapshot.Native, Gateways: []string{peers}, Reverse: true}}
+	hidden := gateway.Config{Identity: folders["c1"], Connections: gateway.Connections{Ahead: 1, Most: 2}}
+	caller := gateway.Config{Identity: folders["c2"], Listen: peers, Connections: gateway.Connections{Ahead: 1, Most: 2}}
+	hears := func(what string) {
+		t.Helper()
+		if got := ask(t, dialUDP(t, front), what); got != "a"+what {
+			t.Errorf("%s: got %q", what, got)
+		}
+	}
+	_, endHidden := start(t, hidden, offering, nil)
+	_, endCaller := start(t, caller, udpImports(front), nil)
+	hears("at first")
+	endHidden()
+	_, endHidden = start(t, hidden, offering, nil)
+	hears("after the hidden gateway was away")
+	endCaller()
+	_, endCaller = start(t, caller, udpImports(front), nil)
+	hears("after the calling gateway was away")
+	f.Revoke("c1", folders["c2"])
+	conn := dialUDP(t, front)
+	transporttest.Await(t, "a gateway that is revoked to be called no more", func() bool { return silent(conn) })
+	endHidden()
+	endCaller()
+}

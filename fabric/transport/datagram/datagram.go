@@ -85,6 +85,10 @@ func (d *Drops) Total() (n uint64) {
 	return n
 }
 
+// ProtocolReverse is its name where who cannot be called has opened the connection, to be
+// called by it.
+const ProtocolReverse = "skerry-datagram-reverse/1"
+
 // settings of QUIC. Only who calls opens streams in both directions; who is called says
 // with one in its own direction that it leaves.
 func settings(caller bool) *quic.Config {
@@ -98,5 +102,12 @@ func settings(caller bool) *quic.Config {
 	if caller {
 		c.MaxIncomingStreams, c.MaxIncomingUniStreams = -1, 1
 	}
+	return c
+}
+
+// listening are those where it is not known yet who of the two will call.
+func listening() *quic.Config {
+	c := settings(false)
+	c.MaxIncomingUniStreams = 1
 	return c
 }

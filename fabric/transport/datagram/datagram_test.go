@@ -25,6 +25,8 @@ var asking = transport.Request{Target: transport.Target{Namespace: "default", Na
 // backend is at an address, and may deny all.
 type backend struct {
 	address string
+	// offered is for connections that are opened to be called by; nil refuses them.
+	offered *Link
 
 	mu     sync.Mutex
 	warned []error
@@ -46,6 +48,13 @@ func (b *backend) Dial(ctx context.Context, _ identity.Name, _ transport.Request
 		return nil, err
 	}
 	return conn.(*net.UDPConn), nil
+}
+
+func (b *backend) Offered(identity.Name) (*Link, error) {
+	if b.offered == nil {
+		return nil, identity.ErrUntrusted
+	}
+	return b.offered, nil
 }
 
 func (b *backend) Warn(_ string, err error) {

@@ -51,16 +51,23 @@ func NewLink(address string, config *tls.Config, drops *Drops, tell func(error))
 func (l *Link) Keep(ctx context.Context) {
 	var serving sync.WaitGroup
 	defer serving.Wait()
+	redial(ctx, l.tell, func() (*quic.Conn, error) { return dial(ctx, l.address, l.config, settings(true)) },
+		func(conn *quic.Conn) error { return l.keep(ctx, conn, &serving) })
+}
+
+// redial has connections used, one after the other, until the context ends. Whether there is
+// one is told, and once why there is none.
+func redial(ctx context.Context, tell func(error), dial func() (*quic.Conn, error), use func(*quic.Conn) error) {
 	wait, told := retryLeast, false
 	for ctx.Err() == nil {
-		conn, err := l.dial(ctx)
+		conn, err := dial()
 		if err == nil {
-			l.tell(nil)
-			err = l.keep(ctx, conn, &serving)
+			tell(nil)
+			err = use(conn)
 			wait, told = retryLeast, false
 		}
 		if ctx.Err() == nil && !told {
-			l.tell(err)
+			tell(err)
 			told = true
 		}
 		select {
@@ -90,17 +97,17 @@ func (l *Link) keep(ctx context.Context, conn *quic.Conn, serving *sync.WaitGrou
 	return context.Cause(conn.Context())
 }
 
-// dial tries the addresses of the gateway's name one after the other.
-func (l *Link) dial(ctx context.Context) (*quic.Conn, error) {
+// dial tries the addresses of a gateway's name one after the other.
+func dial(ctx context.Context, address string, config *tls.Config, of *quic.Config) (*quic.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
 	defer cancel()
-	host, port, err := net.SplitHostPort(l.address)
+	host, port, err := net.SplitHostPort(address)
 	if err != nil {
 		return nil, err
 	}
 	number, err := strconv.ParseUint(port, 10, 16)
 	if err != nil {
-		return nil, fmt.Errorf("dial %s: %w", l.address, err)
+		return nil, fmt.Errorf("dial %s: %w", address, err)
 	}
 	addresses, err := net.DefaultResolver.LookupNetIP(ctx, "ip", host)
 	if err != nil {
@@ -108,13 +115,13 @@ func (l *Link) dial(ctx context.Context) (*quic.Conn, error) {
 	}
 	var failed []error
 	for _, a := range addresses {
-		conn, err := quic.DialAddr(ctx, netip.AddrPortFrom(a.Unmap(), uint16(number)).String(), l.config, settings(true))
+		conn, err := quic.DialAddr(ctx, netip.AddrPortFrom(a.Unmap(), uint16(number)).String(), config, of)
 		if err == nil {
 			return conn, nil
 		}
 		failed = append(failed, err)
 	}
-	return nil, fmt.Errorf("dial %s: %w", l.address, errors.Join(failed...))
+	return nil, fmt.Errorf("dial %s: %w", address, errors.Join(failed...))
 }
 
 // take has new flows opened on a connection.

@@ -32,6 +32,8 @@ type Backend interface {
 	Allow(peer identity.Name, r transport.Request) error
 	// Dial makes a socket for calling it.
 	Dial(ctx context.Context, peer identity.Name, r transport.Request) (*net.UDPConn, error)
+	// Offered gives the link that uses connections which a gateway opens to be called by.
+	Offered(peer identity.Name) (*Link, error)
 	// Warn is told of peers that are refused or break the protocol.
 	Warn(from string, err error)
 }
@@ -58,15 +60,21 @@ type served struct {
 	peer identity.Name
 	// requests of its flows.
 	requests map[*Flow]transport.Request
+	// trust says whether the peer is to be trusted; nil for one that has called.
+	trust func(tls.ConnectionState) error
 }
 
-// NewServer listens at an address, HOST:PORT, with a configuration that verifies peers.
+// NewServer listens at an address, HOST:PORT, with a configuration that verifies peers; with
+// an empty one nobody can call.
 func NewServer(address string, config *tls.Config, backend Backend, drops *Drops) (*Server, error) {
+	s := &Server{backend: backend, drops: drops, buffers: sync.Pool{New: func() any { return new(buffer) }}}
+	if address == "" {
+		return s, nil
+	}
 	at, err := net.ResolveUDPAddr("udp", address)
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{backend: backend, drops: drops, buffers: sync.Pool{New: func() any { return new(buffer) }}}
 	if s.socket, err = net.ListenUDP("udp", at); err != nil {
 		return nil, err
 	}
@@ -74,7 +82,7 @@ func NewServer(address string, config *tls.Config, backend Backend, drops *Drops
 	// nobody is sent what he has not asked for (RFC 9000 section 8.1). Connections are
 	// dialled before they are needed, so that this round trip delays nobody.
 	s.over = &quic.Transport{Conn: s.socket, VerifySourceAddress: func(net.Addr) bool { return true }, ConnContext: s.admit}
-	if s.listener, err = s.over.Listen(config, settings(false)); err != nil {
+	if s.listener, err = s.over.Listen(config, listening()); err != nil {
 		return nil, errors.Join(err, s.socket.Close())
 	}
 	return s, nil
@@ -102,6 +110,10 @@ func (s *Server) admit(ctx context.Context, who *quic.ClientInfo) (context.Conte
 
 // Run answers peers until the context ends; then all flows end.
 func (s *Server) Run(ctx context.Context) {
+	if s.listener == nil {
+		<-ctx.Done()
+		return
+	}
 	var serving sync.WaitGroup
 	for {
 		conn, err := s.listener.Accept(ctx)
@@ -111,11 +123,7 @@ func (s *Server) Run(ctx context.Context) {
 		if err != nil { // it accepts no more
 			break
 		}
-		serving.Go(func() {
-			stop := context.AfterFunc(ctx, func() { _ = conn.CloseWithError(codeEnded, "") }) // it is over either way
-			defer stop()
-			s.serve(conn)
-		})
+		serving.Go(func() { s.serve(ctx, conn, nil) })
 	}
 	_ = s.listener.Close()
 	serving.Wait()
@@ -123,15 +131,22 @@ func (s *Server) Run(ctx context.Context) {
 	_ = s.socket.Close()
 }
 
-// serve answers a peer until the connection ends.
-func (s *Server) serve(conn *quic.Conn) {
+// serve answers a peer until the connection ends, or the context; one that has opened it to
+// be called is called by it.
+func (s *Server) serve(ctx context.Context, conn *quic.Conn, trust func(tls.ConnectionState) error) {
+	stop := context.AfterFunc(ctx, func() { _ = conn.CloseWithError(codeEnded, "") }) // it is over either way
+	defer stop()
 	peer, err := identity.Peer(conn.ConnectionState().TLS)
 	if err != nil {
 		_ = conn.CloseWithError(quic.ApplicationErrorCode(transport.Denied), "") // it is over either way
 		s.backend.Warn(conn.RemoteAddr().String(), err)
 		return
 	}
-	c := &served{connection: newConnection(conn, s.drops), peer: peer, requests: map[*Flow]transport.Request{}}
+	if trust == nil && conn.ConnectionState().TLS.NegotiatedProtocol == ProtocolReverse {
+		s.adopt(conn, peer)
+		return
+	}
+	c := &served{connection: newConnection(conn, s.drops), peer: peer, requests: map[*Flow]transport.Request{}, trust: trust}
 	s.take(c)
 	go s.streams(c)
 	err = c.serve()
@@ -262,7 +277,9 @@ func (s *Server) Leave() {
 	s.mu.Lock()
 	s.leaving = true
 	s.mu.Unlock()
-	go func() { _ = s.listener.Close() }() // which waits for handshakes
+	if s.listener != nil {
+		go func() { _ = s.listener.Close() }() // which waits for handshakes
+	}
 	for _, c := range s.connections() {
 		c.leave()
 	}
@@ -280,7 +297,11 @@ func (s *Server) Flows() (n int) {
 // the backend does not allow any more.
 func (s *Server) Recheck(trusted func(tls.ConnectionState) error) {
 	for _, c := range s.connections() {
-		if err := c.recheck(trusted); err != nil {
+		check := trusted
+		if c.trust != nil {
+			check = c.trust
+		}
+		if err := c.recheck(check); err != nil {
 			s.backend.Warn(c.peer.String(), err)
 			continue
 		}
