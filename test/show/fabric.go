@@ -15,9 +15,53 @@ import (
 
 const fabricCommand = "make show AREA=fabric"
 
-// showFabric holds what the fabric costs against the physical limit, against TCP of the
-// client's own and against two bare relays of TLS, as claims of experiments.
-func showFabric(ctx context.Context, b *bench) (err error) {
+// showFabric is all that the fabric has to show, a part after the other.
+func showFabric(ctx context.Context, b *bench) error {
+	for _, part := range []func(context.Context, *bench) error{showFabricNear, showFabricLimits, showFabricLoad, showFabricFaults} {
+		if err := part(ctx, b); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// showFabricLimits holds what the fabric costs against the physical limit, and against TCP
+// of the client's own.
+func showFabricLimits(ctx context.Context, b *bench) error {
+	return b.experiments(ctx, "experiments/fabric-limits.yaml", "experiments/fabric-idle.yaml")
+}
+
+// showFabricNear holds what gateways cost where no link hides it, against two bare relays of
+// TLS.
+func showFabricNear(ctx context.Context, b *bench) (err error) {
+	dir, err := os.MkdirTemp("", "skerry-show-fabric-")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	var files []string
+	for name, text := range map[string]string{"near.yaml": nearFile, "new.yaml": newFile, "rush.yaml": rushFile} {
+		file := filepath.Join(dir, name)
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			return err
+		}
+		files = append(files, file)
+	}
+	return b.experiments(ctx, files...)
+}
+
+// showFabricLoad holds what many connections and much traffic do to others.
+func showFabricLoad(ctx context.Context, b *bench) error {
+	for _, measure := range []func(context.Context) error{b.idleConnections, b.besideBulk, b.neighbourly} {
+		if err := measure(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// experiments runs some, with the relays among their systems.
+func (b *bench) experiments(ctx context.Context, files ...string) (err error) {
 	dir, err := os.MkdirTemp("", "skerry-show-fabric-")
 	if err != nil {
 		return err
@@ -27,21 +71,8 @@ func showFabric(ctx context.Context, b *bench) (err error) {
 	if err := withRelays(plugins); err != nil {
 		return err
 	}
-	files := []string{"experiments/fabric-limits.yaml", "experiments/fabric-idle.yaml"}
-	for name, text := range map[string]string{"near.yaml": nearFile, "new.yaml": newFile, "rush.yaml": rushFile} {
-		file := filepath.Join(dir, name)
-		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-			return err
-		}
-		files = append(files, file)
-	}
 	for _, file := range files {
 		if err := b.claims(ctx, file, plugins, filepath.Join(dir, filepath.Base(file)+".run")); err != nil {
-			return err
-		}
-	}
-	for _, measure := range []func(context.Context) error{b.idleConnections, b.besideBulk, b.neighbourly, b.fabricFaults} {
-		if err := measure(ctx); err != nil {
 			return err
 		}
 	}

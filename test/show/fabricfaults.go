@@ -41,8 +41,8 @@ type judgement struct {
 	also func(context.Context) (string, error)
 }
 
-// fabricFaults holds what clients see of a fabric to which something happens.
-func (b *bench) fabricFaults(ctx context.Context) error {
+// showFabricFaults holds what clients see of a fabric to which something happens.
+func showFabricFaults(ctx context.Context, b *bench) error {
 	for _, f := range []fault{
 		{"one of two gateways is killed", 20 * time.Millisecond, killed},
 		{"one of two gateways hangs", 20 * time.Millisecond, hangs},

@@ -34,9 +34,17 @@ var areas = map[string]func(context.Context, *bench) error{
 	"netem":      showNetem,
 	"ten":        showTen,
 	"kubernetes": showKubernetes,
-	"pods":       showPods,
 	"bundle":     showBundle,
 	"fabric":     showFabric,
+}
+
+// parts of them, to be shown alone.
+var parts = map[string]func(context.Context, *bench) error{
+	"pods":          showPods,
+	"fabric-near":   showFabricNear,
+	"fabric-limits": showFabricLimits,
+	"fabric-load":   showFabricLoad,
+	"fabric-faults": showFabricFaults,
 }
 
 func main() {
@@ -76,9 +84,8 @@ func serve(ctx context.Context, args []string) error {
 }
 
 func show(ctx context.Context, names []string) error {
-	known := slices.Sorted(maps.Keys(areas))
 	if len(names) == 0 {
-		names = known
+		names = slices.Sorted(maps.Keys(areas))
 	}
 	bin, err := filepath.Abs("bin")
 	if err != nil {
@@ -88,6 +95,10 @@ func show(ctx context.Context, names []string) error {
 	for _, name := range names {
 		area, ok := areas[name]
 		if !ok {
+			area, ok = parts[name]
+		}
+		if !ok {
+			known := slices.Concat(slices.Sorted(maps.Keys(areas)), slices.Sorted(maps.Keys(parts)))
 			return fmt.Errorf("no area %q; there are %s", name, strings.Join(known, ", "))
 		}
 		if err := area(ctx, b); err != nil {
