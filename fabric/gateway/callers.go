@@ -32,7 +32,7 @@ func (g *Gateway) listen(ctx context.Context) error {
 	if g.config.Listen == "" {
 		return nil
 	}
-	l, err := net.Listen("tcp", g.config.Listen)
+	l, err := transport.Listen(ctx, g.config.Listen)
 	if err != nil {
 		return fmt.Errorf("listen for peers: %w", err)
 	}

@@ -25,8 +25,8 @@ func TestFirst(t *testing.T) {
 		"a request":          {"GET / HTTP/1.1\r\n\r\n", time.Second, 18},
 		"a long one":         {strings.Repeat("x", 2*firstBytes), time.Second, firstBytes},
 		"nothing":            {"", time.Second, 0},
-		"a peer next door":   {"hello", 0, 0},
-		"a peer almost here": {"hello", firstPart - 1, 0},
+		"a peer next door":   {"hello", 0, 5},
+		"a peer almost here": {"hello", firstPart - 1, 5},
 	} {
 		client, app := transporttest.Pair(t)
 		_, _ = io.WriteString(client, c.says)

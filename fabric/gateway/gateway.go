@@ -103,6 +103,7 @@ type state struct {
 	workloads *workload.Table
 	turns     map[transport.Target]*turn
 	paces     map[string]*transport.Pace // of peers that have a bound
+	ways      map[string][]way           // to gateways of peers that can be called
 	since     time.Time
 }
 
@@ -154,7 +155,7 @@ func (g *Gateway) chooseCongestion() error {
 
 // prepare makes a snapshot the one that decisions follow.
 func (g *Gateway) prepare(s *snapshot.Snapshot) {
-	g.state.Store(&state{s, policy.Compile(s.Policies), workload.NewTable(s.Workloads), newTurns(s.Exports), g.paces(s.Peers), time.Now()})
+	g.state.Store(&state{s, policy.Compile(s.Policies), workload.NewTable(s.Workloads), newTurns(s.Exports), g.paces(s.Peers), waysOf(s.Peers), time.Now()})
 	if g.names != nil {
 		g.names.Set(dns.NewZone(s.Imports))
 	}

@@ -47,7 +47,7 @@ func (g *Gateway) listenFor(ctx context.Context, imports []snapshot.Import) erro
 	for address, i := range wanted {
 		f := g.fronts[address]
 		if f == nil {
-			l, err := net.Listen("tcp", address)
+			l, err := transport.Listen(ctx, address)
 			if err != nil {
 				failed = append(failed, fmt.Errorf("listen for %s: %w", i.Target, err))
 				continue

@@ -38,6 +38,15 @@ func waysTo(p *snapshot.Peer) (all []way) {
 	return all
 }
 
+// waysOf are those of each peer.
+func waysOf(peers []snapshot.Peer) map[string][]way {
+	all := map[string][]way{}
+	for _, p := range peers {
+		all[p.Name] = waysTo(&p)
+	}
+	return all
+}
+
 // call keeps connections to the gateways of peers, and no more to those that are none.
 func (g *Gateway) call(ctx context.Context, peers []snapshot.Peer) {
 	wanted, known := map[way]bool{}, map[string]bool{}
@@ -106,7 +115,7 @@ func (g *Gateway) reachable(peers []*snapshot.Peer) (links []link, rtt time.Dura
 
 // waysLocked are those to the gateways of a peer, of those too that cannot be called.
 func (g *Gateway) waysLocked(p *snapshot.Peer) []way {
-	all := waysTo(p)
+	all := slices.Clip(g.state.Load().ways[p.Name])
 	for w := range g.links {
 		if w.reverse && w.peer == p.Name {
 			all = append(all, w)

@@ -93,18 +93,14 @@ func (t *turn) dial(ctx context.Context, e *snapshot.Export, client transport.Cl
 
 // dialOne calls a backend, within its share of the time that is left for so many.
 func dialOne(ctx context.Context, e *snapshot.Export, n, left int, client transport.Client) (*net.TCPConn, error) {
-	if end, has := ctx.Deadline(); has {
+	if end, has := ctx.Deadline(); has && left > 1 {
 		within, cancel := context.WithTimeout(ctx, time.Until(end)/time.Duration(left))
 		defer cancel()
 		ctx = within
 	}
-	raw, err := new(net.Dialer).DialContext(ctx, "tcp", e.Backends[n])
-	if err != nil {
-		return nil, err
-	}
-	conn := raw.(*net.TCPConn)
-	if !e.ProxyProtocol {
-		return conn, nil
+	conn, err := transport.Dial(ctx, e.Backends[n])
+	if err != nil || !e.ProxyProtocol {
+		return conn, err
 	}
 	// The kernel takes as few bytes without waiting for the backend.
 	header := proxyproto.HeaderProxyFromAddrs(2, client.TCP(), conn.RemoteAddr())

@@ -38,11 +38,13 @@ func portName(cluster, node int) string { return fmt.Sprintf("c%dn%d", cluster+1
 
 // nodeSysctls are set in every node: TCP starts every connection without what an
 // earlier one learnt, and buffers do not cap a stream below the links that are
-// emulated.
+// emulated. Ports of connections that are over are taken again after a second, or a
+// repetition that opens many would search among those of the one before.
 var nodeSysctls = map[string]string{
 	"net/ipv4/tcp_no_metrics_save": "1",
 	"net/ipv4/tcp_rmem":            "4096 131072 67108864",
 	"net/ipv4/tcp_wmem":            "4096 65536 67108864",
+	"net/ipv4/tcp_tw_reuse":        "1",
 }
 
 // TransportSysctls are those of every node that say how TCP sends and receives, by

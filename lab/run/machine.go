@@ -49,6 +49,7 @@ var sysctls = []string{
 	"net.ipv4.tcp_no_metrics_save",
 	"net.ipv4.tcp_rmem",
 	"net.ipv4.tcp_wmem",
+	"net.ipv4.tcp_tw_reuse",
 	"net.ipv4.tcp_mem",
 	"net.ipv4.tcp_sack",
 	"net.ipv4.tcp_timestamps",

@@ -79,6 +79,9 @@ func (b *bench) experiments(ctx context.Context, files ...string) (err error) {
 	return nil
 }
 
+// floorClaim is of what no gateways can be below: it is no line, but shown in the next.
+const floorClaim = "floor"
+
 // claims runs an experiment, and prints a line for each of its claims and objectives.
 func (b *bench) claims(ctx context.Context, file, plugins, out string) error {
 	bin := filepath.Dir(b.agent)
@@ -89,11 +92,17 @@ func (b *bench) claims(ctx context.Context, file, plugins, out string) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w: %s", file, errors.Join(failed, err), lastPart(string(said)))
 	}
+	floor := ""
 	for _, j := range input.Claims {
+		if j.Name == floorClaim {
+			floor = j.Effect + " " + j.Statement
+			continue
+		}
 		b.print(line{
 			what: fmt.Sprintf("%s, %s", input.Experiment.Name, j.Name), seen: j.Effect + " " + string(j.Result) + " (" + j.Why + ")", bound: j.Statement,
-			pass: j.Result == claim.Holds, command: fabricCommand,
+			floor: floor, pass: j.Result == claim.Holds, command: fabricCommand,
 		})
+		floor = ""
 	}
 	for _, v := range input.Verdicts {
 		b.print(line{
@@ -146,8 +155,9 @@ scenarios: [{name: lcl}]
 systems: [direct, tls-relays, native]
 workloads: [{name: payload-echo, size: 60B}]
 load: {threads: [1, 8], iterations: 2000, warmup: 100, connection: kept}
-repetitions: 7
+repetitions: 12
 claims:
+  - {name: floor, kind: bound, of: {system: tls-relays}, minus: {system: direct}, above: 1us, where: {threads: 1}}
   - {name: adds-little, kind: bound, of: {system: native}, minus: {system: direct}, below: 80us, where: {threads: 1}}
   - {name: like-bare-relays, kind: ratio, of: {system: native}, to: {system: tls-relays}, below: 1.3, where: {threads: 1}}
   - {name: throughput-of-bare-relays, kind: ratio, metric: rate, of: {system: native}, to: {system: tls-relays}, above: 0.6, where: {threads: 8}}

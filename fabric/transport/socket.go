@@ -1,0 +1,59 @@
+package transport
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// keepAliveEvery is how long a connection of an application or a service may say nothing
+// until it is asked whether it is there, and how long it is waited for each of the kernel's
+// nine questions.
+const keepAliveEvery = 15 * time.Second
+
+// Listen takes connections at HOST:PORT. They are asked whether they are there, as those of
+// package net are, but by options of the listener, which the kernel hands down: of a gateway
+// that takes thousands a second each system call shows. They are TCP, not multipath TCP.
+func Listen(ctx context.Context, address string) (net.Listener, error) {
+	c := net.ListenConfig{KeepAlive: -1, Control: func(_, _ string, raw syscall.RawConn) error {
+		return control(raw, func(fd int) error {
+			return errors.Join(
+				unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_KEEPALIVE, 1),
+				unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_KEEPIDLE, int(keepAliveEvery/time.Second)),
+				unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_KEEPINTVL, int(keepAliveEvery/time.Second)),
+			)
+		})
+	}}
+	c.SetMultipathTCP(false)
+	return c.Listen(ctx, "tcp", address)
+}
+
+func control(raw syscall.RawConn, set func(fd int) error) (err error) {
+	if failed := raw.Control(func(fd uintptr) { err = set(int(fd)) }); failed != nil {
+		return failed
+	}
+	return err
+}
+
+// Dial calls a service at HOST:PORT.
+func Dial(ctx context.Context, address string) (*net.TCPConn, error) {
+	d := net.Dialer{KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: keepAliveEvery, Interval: keepAliveEvery, Count: -1}}
+	if at, err := netip.ParseAddrPort(address); err == nil { // no name to ask for
+		return d.DialTCP(ctx, "tcp", netip.AddrPort{}, at)
+	}
+	conn, err := d.DialContext(ctx, "tcp", address)
+	if err != nil {
+		return nil, err
+	}
+	tcp, is := conn.(*net.TCPConn)
+	if !is {
+		return nil, errors.Join(fmt.Errorf("dial %s: not TCP", address), conn.Close())
+	}
+	return tcp, nil
+}
