@@ -214,6 +214,7 @@ func (g *Gateway) apply(ctx context.Context, s *snapshot.Snapshot) error {
 // reload takes the identity that its folder has now, and ends connections to those who
 // are not to be trusted any more.
 func (g *Gateway) reload() {
+	before := g.identity.Current()
 	if err := g.identity.Reload(); err != nil {
 		g.ledger.ReloadFailed(ledger.ReloadIdentity)
 		g.log.Error("the identity stays as it was", "why", err.Error())
@@ -224,6 +225,9 @@ func (g *Gateway) reload() {
 	g.datagrams.recheck()
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	if !own.Same(before) {
+		g.renewLocked()
+	}
 	for c := range g.callers {
 		if err := c.verify(c.conn.ConnectionState()); err != nil {
 			g.log.Warn("peer refused", "peer", c.name.String(), "why", err.Error())
@@ -233,6 +237,17 @@ func (g *Gateway) reload() {
 	for k, l := range g.links {
 		for _, err := range l.carrier.Recheck() {
 			g.log.Warn("peer refused", "peer", k.peer, "at", k.address, "why", err.Error())
+		}
+	}
+}
+
+// renewLocked has connections that show the certificate of before end with their streams, and
+// others take their place: when nobody trusts it any more, nothing is left that it carries.
+func (g *Gateway) renewLocked() {
+	g.native.Renew()
+	for _, l := range g.links {
+		if pool, is := l.carrier.(*native.Pool); is {
+			pool.Renew()
 		}
 	}
 }

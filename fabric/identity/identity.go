@@ -86,6 +86,9 @@ func (i *Identity) Validity() (begin, end time.Time) {
 	return i.certificate.Leaf.NotBefore, i.certificate.Leaf.NotAfter
 }
 
+// Same says whether the other has the same certificate.
+func (i *Identity) Same(other *Identity) bool { return i.chain[0].Equal(other.chain[0]) }
+
 // SignedBy says whether an authority has signed its own certificate.
 func (i *Identity) SignedBy(authority *x509.Certificate) bool {
 	return i.certificate.Leaf.CheckSignatureFrom(authority) == nil

@@ -31,7 +31,11 @@ func (b *bench) neighbourly(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	straight := net.JoinHostPort(serviceHost, servedPort)
+	node, err := s.Topology.Node(service)
+	if err != nil {
+		return err
+	}
+	straight := net.JoinHostPort(node.Data.Addr().String(), servedPort)
 	var jain, loss []float64
 	for range rounds {
 		alone, err := s.beside(ctx, [2]string{straight, straight}, lasts)

@@ -33,7 +33,9 @@ type bundle struct {
 	room  int // bytes of blocks that may be held yet
 	// lost says that a lane has ended, and perhaps pieces with it.
 	lost bool
-	err  error
+	// retired says that it ends with its last user.
+	retired bool
+	err     error
 }
 
 // user is a connection of whose streams blocks come, and copies.
@@ -92,13 +94,17 @@ func (b *bundle) admit(c *connection, number uint32) uint32 {
 // forget drops what has come for a connection that is over, and what will.
 func (b *bundle) forget(number uint32) {
 	b.mu.Lock()
-	defer b.mu.Unlock()
 	if u := b.users[number]; u != nil {
 		for _, a := range u.blocks {
 			b.room += a.size
 		}
 		delete(b.users, number)
 		b.arrived.Broadcast()
+	}
+	over := b.retired && len(b.users) == 0
+	b.mu.Unlock()
+	if over {
+		b.fail(ErrClosed)
 	}
 }
 

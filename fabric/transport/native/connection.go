@@ -65,6 +65,8 @@ type side struct {
 	freed func(c *connection)
 	// told is called when the peer says that it knows the path; nil where nothing follows.
 	told func()
+	// left is called when the peer takes no more streams here; nil where nothing follows.
+	left func()
 	// verify says whether the peer is still to be trusted.
 	verify func() error
 	// lost is told what the peer has sent, and lost on its way here.
@@ -115,6 +117,9 @@ func (c *connection) frame(h header) error {
 	case kindPong:
 		return c.skip(h.length)
 	case kindLeave:
+		if c.left != nil {
+			c.left()
+		}
 		c.retire()
 		return nil
 	case kindBlock, kindBundle, kindTaken:

@@ -25,10 +25,11 @@ var web = transport.Target{Namespace: "default", Name: "web", Port: 80, Protocol
 
 // pair is two gateways: applications connect at front, and what backend dials answers.
 type pair struct {
-	front string
-	pool  *native.Pool
-	// dialled counts the connections between the gateways.
-	dialled *atomic.Int32
+	front  string
+	pool   *native.Pool
+	server *native.Server
+	// dialled counts the connections between the gateways, ended those of them that are over.
+	dialled, ended *atomic.Int32
 	// broken are the errors of streams at the side that calls.
 	broken chan error
 
@@ -46,6 +47,9 @@ func (p pair) cut() {
 	*p.conns = nil
 }
 
+// open counts the connections between the gateways.
+func (p pair) open() int { return int(p.dialled.Load() - p.ended.Load()) }
+
 // newPair runs two gateways until the test ends.
 func newPair(t *testing.T, size int, backend transport.Backend) pair {
 	t.Helper()
@@ -56,10 +60,11 @@ func newPair(t *testing.T, size int, backend transport.Backend) pair {
 	}
 	p := pair{
 		pool:    native.NewPool(l.Addr().String(), stores["c2"].Client("c1", native.Protocol), native.Options{Ahead: size, Most: 64}),
-		dialled: new(atomic.Int32), broken: make(chan error, 1000),
+		dialled: new(atomic.Int32), ended: new(atomic.Int32), broken: make(chan error, 1000),
 		mu: new(sync.Mutex), conns: new([]net.Conn),
 	}
 	server := native.NewServer(backend, "", untrained)
+	p.server = server
 	var running sync.WaitGroup
 	ctx, cancel := context.WithCancel(context.Background())
 	t.Cleanup(func() {
@@ -71,6 +76,7 @@ func newPair(t *testing.T, size int, backend transport.Backend) pair {
 		transporttest.Accept(l, func(conn net.Conn) {
 			defer conn.Close()
 			p.dialled.Add(1)
+			defer p.ended.Add(1)
 			p.mu.Lock()
 			*p.conns = append(*p.conns, conn)
 			p.mu.Unlock()

@@ -341,6 +341,7 @@ func (p *Pool) run(conn net.Conn, over *tls.Conn, own bool) (*connection, error)
 		p.put(c)
 	}
 	c.verify = func() error { return p.trust(over) }
+	c.left = func() { p.replaceBundle(c) }
 	c.lost = func(n count) {
 		p.mu.Lock()
 		defer p.mu.Unlock()

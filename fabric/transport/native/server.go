@@ -74,6 +74,14 @@ func (s *Server) serve(conn net.Conn, peer identity.Name) error {
 func (s *Server) Leave() {
 	s.mu.Lock()
 	s.leaving = true
+	s.mu.Unlock()
+	s.Renew()
+}
+
+// Renew tells peers to begin no more streams on the connections that there are, and to open
+// others.
+func (s *Server) Renew() {
+	s.mu.Lock()
 	all, shared := slices.Collect(maps.Keys(s.all)), slices.Collect(maps.Keys(s.shared))
 	s.mu.Unlock()
 	for _, c := range all {
