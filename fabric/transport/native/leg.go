@@ -38,6 +38,8 @@ type tally struct {
 	// was to be told before it was so.
 	own    bool
 	before count
+	// waiting is what was lost of late, the older first.
+	waiting [2]uint32
 }
 
 func legOf(conn net.Conn) leg {
@@ -85,8 +87,14 @@ func (l leg) info() *unix.TCPInfo {
 	return transport.InfoOf(l.tcp)
 }
 
-// since gives what TCP has sent, and what was lost of it, since this was asked last.
-func (l leg) since() count {
+// tellsLittle is how many packets in a second say nothing of a path: those that ask on an idle
+// way whether the peer is there give way to the traffic of others like any.
+const tellsLittle = 10
+
+// since gives what TCP has sent, and what was lost of it, since this was asked last. While
+// streams use the way, what is lost waits for two more looks: if a queue stands by then,
+// those who share the path have lost it.
+func (l leg) since(inUse bool) count {
 	l.seen.mu.Lock()
 	defer l.seen.mu.Unlock()
 	more := l.seen.before
@@ -96,8 +104,33 @@ func (l leg) since() count {
 		more = more.plus(now.minus(l.seen.told))
 		l.seen.told = now
 	}
+	if more.packets < tellsLittle {
+		more.lost = 0
+	}
+	i := l.info()
+	queue := i != nil && congested(micros(i.Rtt), micros(i.Min_rtt), micros(i.Rttvar))
+	more.lost = l.seen.wait(more.lost, inUse, queue)
 	return more
 }
+
+// wait takes what was just lost, and gives what is lost for sure.
+func (t *tally) wait(lost uint32, inUse, queue bool) (sure uint32) {
+	if queue {
+		t.waiting = [2]uint32{}
+		return 0
+	}
+	sure = t.waiting[0]
+	t.waiting = [2]uint32{t.waiting[1], lost}
+	if !inUse {
+		sure += t.waiting[0] + t.waiting[1]
+		t.waiting = [2]uint32{}
+	}
+	return sure
+}
+
+// congested says that a queue stands on the path: what is lost there is lost for being too
+// much, and more of it would be the wrong answer. A path that is uneven is no queue.
+func congested(rtt, least, varies time.Duration) bool { return crowded(rtt-4*varies, least) }
 
 // blame has what is lost from now on be this side's own making, or no longer.
 func (l leg) blame(own bool) {

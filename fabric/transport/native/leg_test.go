@@ -21,7 +21,7 @@ func TestBlame(t *testing.T) {
 	}
 	told := func(what string, want uint32) {
 		t.Helper()
-		if got := l.since(); got.packets != want || got.lost != 0 {
+		if got := l.since(false); got.packets != want || got.lost != 0 {
 			t.Errorf("%s: told %+v, want %d packets", what, got, want)
 		}
 	}
@@ -46,7 +46,26 @@ func TestLegOfAnotherKind(t *testing.T) {
 	l.hold(1)
 	l.blame(true)
 	l.blame(false)
-	if got := l.since(); got != (count{}) {
+	if got := l.since(false); got != (count{}) {
 		t.Errorf("told %+v", got)
+	}
+}
+
+// What is lost while streams use the way is told two looks later, but not where a queue
+// stands by then.
+func TestWait(t *testing.T) {
+	var told tally
+	for i, c := range []struct {
+		lost         uint32
+		inUse, queue bool
+		want         uint32
+	}{
+		{3, true, false, 0}, {4, true, false, 0}, {0, true, false, 3}, {0, true, false, 4},
+		{5, true, false, 0}, {6, true, true, 0}, {0, true, false, 0}, {0, true, false, 0},
+		{7, true, false, 0}, {1, false, false, 8}, {2, false, false, 2}, {9, false, true, 0},
+	} {
+		if got := told.wait(c.lost, c.inUse, c.queue); got != c.want {
+			t.Errorf("%d: %d are lost, want %d", i, got, c.want)
+		}
 	}
 }

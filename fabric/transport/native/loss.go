@@ -33,10 +33,10 @@ func (t *tells) add(more count) (now count, tell bool) {
 // tellLoss tells the peer, who may call for parity, what was lost of what this side has
 // sent, on the connection and on the lanes beside it.
 func (c *connection) tellLoss() {
-	all := c.leg.since()
+	all := c.leg.since(true)
 	if u := c.bundled.Load(); u != nil {
 		for _, l := range u.live() {
-			all = all.plus(l.leg.since())
+			all = all.plus(l.leg.since(true))
 		}
 	}
 	now, tell := c.untold.add(all)

@@ -135,11 +135,11 @@ func (p *Pool) measure() {
 	before := p.sight.lossy()
 	var all count
 	for c := range p.all {
-		all = all.plus(c.leg.since())
+		all = all.plus(c.leg.since(p.demand.now > 0))
 	}
 	if p.bundle != nil {
 		for _, l := range p.bundle.live() {
-			all = all.plus(l.leg.since())
+			all = all.plus(l.leg.since(p.demand.now > 0))
 		}
 	}
 	p.sight.add(all)

@@ -94,6 +94,7 @@ func (s *stream) pump() {
 			now := time.Now()
 			err = s.send(buf.b[:headerBytes+n], b.add(n, now))
 			s.sent += int64(n)
+			b.said(time.Now())
 			s.traffic.ToPeer(n)
 			if b.lasts(now) {
 				s.c.share(now)
@@ -159,13 +160,16 @@ func (b *burst) add(n int, now time.Time) phase {
 	before := b.bytes
 	b.bytes, b.last = b.bytes+int64(n), now
 	switch {
+	case b.lasts(now):
+		return goesOn
 	case before < least:
 		return begins
-	case before < burstMost:
-		return swells
 	}
-	return goesOn
+	return swells
 }
+
+// said notes that they are sent: to wait for the path is no pause.
+func (b *burst) said(now time.Time) { b.last = now }
 
 // lasts says whether it is more than a burst.
 func (b *burst) lasts(now time.Time) bool {
