@@ -3,7 +3,9 @@ package native
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"fmt"
+	"io"
 	"sync"
 	"sync/atomic"
 
@@ -69,6 +71,9 @@ func (c *connection) openedEarly(id uint32, body []byte) error {
 		return fmt.Errorf("a stream opened by who was called: %w", transport.ErrProtocol)
 	}
 	asked, first, err := readOpen(bytes.NewReader(body), len(body))
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		err = fmt.Errorf("an open frame cut off after %d bytes: %w", len(body), transport.ErrProtocol)
+	}
 	if err != nil {
 		return err
 	}

@@ -124,6 +124,7 @@ func TestCopiesRefused(t *testing.T) {
 	ofCaller.connection = 2
 	for name, refused := range map[string]error{
 		"no message":               b.copied(copyHeader(1, copyOfOpen, 3), []byte{0, 9, 1}),
+		"half a number":            b.copied(copyHeader(1, copyOfOpen, 1), []byte{0}),
 		"no bytes":                 b.copied(copyHeader(1, copyOfData, offsetBytes), make([]byte, offsetBytes)),
 		"opened by who was called": b.copied(ofCaller, make([]byte, 4)),
 	} {
