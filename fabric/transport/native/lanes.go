@@ -96,13 +96,14 @@ func (p *Pool) offerTo(c *connection) {
 	}
 }
 
-// useBundle offers a bundle to the peer, or takes the offer back.
+// useBundle offers a bundle to the peer, or takes the offer back. Blocks of a bundle that was
+// replaced may be on their way: a connection that has one keeps it.
 func (c *connection) useBundle(b *bundle, use bool) {
 	u := c.bundled.Load()
 	switch {
 	case !use && u != nil && u.active.Swap(false):
-		c.offerBundle(b.id, 0)
-	case use && (u == nil || u.bundle != b):
+		c.offerBundle(u.id, 0)
+	case use && (u == nil || u.bundle.over()):
 		var err error
 		if u, err = c.bundleWith(b, 0); err != nil {
 			c.end(err)
@@ -110,7 +111,7 @@ func (c *connection) useBundle(b *bundle, use bool) {
 		}
 		c.offerBundle(b.id, u.number)
 	case use && !u.active.Load():
-		c.offerBundle(b.id, u.number)
+		c.offerBundle(u.id, u.number)
 	}
 }
 

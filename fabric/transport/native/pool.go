@@ -414,14 +414,11 @@ func (p *Pool) want() {
 func (p *Pool) close() {
 	p.mu.Lock()
 	p.closed = true
-	all := slices.Collect(maps.Keys(p.all))
 	p.mu.Unlock()
 	if p.options.Offers != nil {
 		p.options.Offers.Close()
 	}
-	for _, c := range all {
-		c.retire()
-	}
+	p.retireAll()
 	p.finish()
 }
 
@@ -453,7 +450,10 @@ func (p *Pool) Streams() (n int) {
 func (p *Pool) Recheck() (refused []error) {
 	p.mu.Lock()
 	all := slices.Collect(maps.Keys(p.all))
-	s, b := p.shared, p.bundle
+	s, bundles := p.shared, map[*bundle]bool{}
+	if p.bundle != nil {
+		bundles[p.bundle] = true
+	}
 	p.mu.Unlock()
 	check := func(trusted error, end func(error)) {
 		if trusted != nil {
@@ -463,11 +463,14 @@ func (p *Pool) Recheck() (refused []error) {
 	}
 	for _, c := range all {
 		check(c.verify(), c.end)
+		if u := c.bundled.Load(); u != nil { // perhaps one that was replaced
+			bundles[u.bundle] = true
+		}
 	}
 	if s != nil {
 		check(p.trust(s.conn), func(error) { _ = s.Close() }) // it is over either way
 	}
-	if b != nil {
+	for b := range bundles {
 		if lanes := b.live(); len(lanes) > 0 { // all are to one gateway
 			check(p.trust(lanes[0].conn), b.fail)
 		}

@@ -9,17 +9,24 @@ import (
 // place.
 func (p *Pool) Renew() {
 	p.mu.Lock()
-	all := slices.Collect(maps.Keys(p.all))
 	s := p.shared
 	p.mu.Unlock()
 	if s != nil {
 		p.forsake(s)
 	}
+	p.retireAll()
 	p.replaceBundle(nil)
+	p.want()
+}
+
+// retireAll has all connections end with their streams.
+func (p *Pool) retireAll() {
+	p.mu.Lock()
+	all := slices.Collect(maps.Keys(p.all))
+	p.mu.Unlock()
 	for _, c := range all {
 		c.retire()
 	}
-	p.want()
 }
 
 // replaceBundle has connections from now on use another bundle, where they need one: in place
