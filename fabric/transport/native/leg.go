@@ -87,8 +87,8 @@ func (l leg) info() *unix.TCPInfo {
 	return transport.InfoOf(l.tcp)
 }
 
-// tellsLittle is how many packets in a second say nothing of a path: those that ask on an idle
-// way whether the peer is there give way to the traffic of others like any.
+// tellsLittle is how many packets say nothing of a path while no stream uses it: those that ask
+// whether the peer is there give way to the traffic of others like any.
 const tellsLittle = 10
 
 // since gives what TCP has sent, and what was lost of it, since this was asked last. While
@@ -104,7 +104,7 @@ func (l leg) since(inUse bool) count {
 		more = more.plus(now.minus(l.seen.told))
 		l.seen.told = now
 	}
-	if more.packets < tellsLittle {
+	if !inUse && more.packets < tellsLittle {
 		more.lost = 0
 	}
 	i := l.info()
