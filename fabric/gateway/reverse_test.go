@@ -14,15 +14,22 @@ import (
 	"skerry.dev/skerry/fabric/transport/transporttest"
 )
 
+// reversed are a gateway of c1 that nobody can call, which opens connections to peers, and the
+// one of c2 that calls by them.
+func reversed(folders map[string]string, peers string, offering *snapshot.Snapshot) (hidden, caller gateway.Config) {
+	offering.Peers = []snapshot.Peer{{Name: "c2", Transport: snapshot.Native, Gateways: []string{peers}, Reverse: true}}
+	hidden = gateway.Config{Identity: folders["c1"], Connections: gateway.Connections{Ahead: 1, Most: 2}}
+	caller = gateway.Config{Identity: folders["c2"], Listen: peers, Connections: gateway.Connections{Ahead: 2, Most: 4}}
+	return hidden, caller
+}
+
 // A cluster that nobody can call opens the connections for what its peers call; it comes
 // back after it was away, and so do they.
 func TestReverse(t *testing.T) {
 	folders := identitytest.New(t, "c1", "c2")
 	peers, front, service := port(t), port(t), echo(t)
 	offering := exports(service)
-	offering.Peers = []snapshot.Peer{{Name: "c2", Transport: snapshot.Native, Gateways: []string{peers}, Reverse: true}}
-	hidden := gateway.Config{Identity: folders["c1"], Connections: gateway.Connections{Ahead: 1, Most: 2}}
-	caller := gateway.Config{Identity: folders["c2"], Listen: peers, Connections: gateway.Connections{Ahead: 2, Most: 4}}
+	hidden, caller := reversed(folders, peers, offering)
 	hears := func(what string) {
 		t.Helper()
 		transporttest.Await(t, "an answer "+what, func() bool { return call(t, front) == "hello" })
@@ -98,9 +105,7 @@ func TestReverseUDP(t *testing.T) {
 	folders := map[string]string{"c1": f.Gateway("c1"), "c2": f.Gateway("c2")}
 	peers, front := port(t), udpPort(t, "127.0.0.1")
 	offering := udpExports(udpEcho(t, "a"))
-	offering.Peers = []snapshot.Peer{{Name: "c2", Transport: snapshot.Native, Gateways: []string{peers}, Reverse: true}}
-	hidden := gateway.Config{Identity: folders["c1"], Connections: gateway.Connections{Ahead: 1, Most: 2}}
-	caller := gateway.Config{Identity: folders["c2"], Listen: peers, Connections: gateway.Connections{Ahead: 1, Most: 2}}
+	hidden, caller := reversed(folders, peers, offering)
 	hears := func(what string) {
 		t.Helper()
 		if got := ask(t, dialUDP(t, front), what); got != "a"+what {
