@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
+	"regexp"
 	"strings"
 
 	"skerry.dev/skerry/internal/strict"
@@ -40,7 +41,7 @@ type Deployment struct {
 
 // deploy has a daemon run in a pod at a node.
 func (p *part) deploy(ctx context.Context, node topology.Ref, s Step, text string) error {
-	program, err := p.podProgram(s.program())
+	program, err := p.podProgram(s)
 	if err != nil {
 		return err
 	}
@@ -64,14 +65,23 @@ func (s Step) program() string {
 	return name
 }
 
-// podProgram is the path of a program that images are made of.
-func (p *Plugin) podProgram(name string) (string, error) {
+// podNeed is the program of a step in a pod, where an image can be made of it.
+func (p *Plugin) podNeed(s Step) (Need, error) {
 	for _, n := range p.Needs {
-		if n.Program == name {
-			return p.find(n)
+		if n.Program == s.program() && (n.Own || n.Module) {
+			return n, nil
 		}
 	}
-	return "", fmt.Errorf("system %s: %q is none of the programs that it needs", p.Name, name)
+	return Need{}, fmt.Errorf("there is no image of %q", s.program())
+}
+
+// podProgram is the path of what the image of a step's pod is made of.
+func (p *Plugin) podProgram(s Step) (string, error) {
+	n, err := p.podNeed(s)
+	if err != nil {
+		return "", fmt.Errorf("system %s: %w", p.Name, err)
+	}
+	return p.find(n)
 }
 
 // pods are the steps that have a daemon run in one.
@@ -91,7 +101,7 @@ func (s Substrate) pods() (steps []Step) {
 func (s *Stack) PodPrograms() (paths []string, err error) {
 	for _, p := range s.Plugins {
 		for _, step := range p.how.pods() {
-			path, err := p.podProgram(step.program())
+			path, err := p.podProgram(step)
 			if err != nil {
 				return nil, err
 			}
@@ -100,6 +110,10 @@ func (s *Stack) PodPrograms() (paths []string, err error) {
 	}
 	return paths, nil
 }
+
+// podName is a label of RFC 1123, of which two with a - between them are one still: a Secret is
+// named by its pod and its folder.
+var podName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,28}[a-z0-9])?$`)
 
 // nodePorts are those that Kubernetes gives away by default.
 const nodePortLeast, nodePortMost = 30000, 32767
@@ -132,10 +146,13 @@ func (p *Plugin) checkPod(document *strict.Document, s Step, key, at string) err
 	case s.Pod.NodePort < nodePortLeast || s.Pod.NodePort > nodePortMost:
 		return document.Errorf(at+".pod.nodePort", fmt.Sprintf("write one from %d to %d", nodePortLeast, nodePortMost), "nodes give port %d to no Service", s.Pod.NodePort)
 	}
-	for _, n := range p.Needs {
-		if n.Program == s.program() && (n.Own || n.Module) {
-			return nil
+	for _, name := range append(s.Pod.Folders, s.Daemon) {
+		if !podName.MatchString(name) {
+			return document.Errorf(at, "write small letters, digits and - within, at most 30", "Kubernetes takes no %q for a name", name)
 		}
 	}
-	return document.Errorf(at+".run", "begin it with a program that needs lists with own: true or module: true; an image has no shell", "there is no image of %q", s.program())
+	if _, err := p.podNeed(s); err != nil {
+		return document.Errorf(at+".run", "begin it with a program that needs lists with own: true or module: true; an image has no shell", "%v", err)
+	}
+	return nil
 }

@@ -198,6 +198,8 @@ func TestBrokenPods(t *testing.T) {
 		{"{at: each, daemon: d, run: nebula, pod: {port: 1, nodePort: 30000}}", "a pod is that of a daemon at one node"},
 		{"{at: exporter, daemon: d, run: nebula, pod: {port: 0, nodePort: 30000}}", "port 0 is none"},
 		{"{at: exporter, daemon: d, run: nebula, pod: {port: 1, nodePort: 80}}", "nodes give port 80 to no Service"},
+		{"{at: exporter, daemon: GW_1, run: nebula, pod: {port: 1, nodePort: 30000}}", `Kubernetes takes no "GW_1" for a name`},
+		{"{at: exporter, daemon: d, run: nebula, pod: {port: 1, nodePort: 30000, folders: [../keys]}}", `Kubernetes takes no "../keys" for a name`},
 		{"{at: exporter, daemon: d, run: sh, pod: {port: 1, nodePort: 30000}}", `there is no image of "sh"`},
 		{"{at: exporter, daemon: d, run: \" \", pod: {port: 1, nodePort: 30000}}", `there is no image of ""`},
 	} {
