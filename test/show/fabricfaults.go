@@ -34,9 +34,6 @@ type judgement struct {
 	since time.Time
 	most  time.Duration
 	bound string
-	// noneHang says that no call may wait in vain, whenever it was begun: where there is a
-	// way for it.
-	noneHang bool
 	// also is anything else that has to hold, in words where it does not.
 	also func(context.Context) (string, error)
 }
@@ -87,7 +84,7 @@ func (b *bench) bears(ctx context.Context, f fault) (err error) {
 			return err
 		}
 	}
-	b.print(line{what: f.name, seen: v.String(), bound: j.bound, pass: v.holds(j.noneHang), command: fabricCommand})
+	b.print(line{what: f.name, seen: v.String(), bound: j.bound, pass: v.holds(), command: fabricCommand})
 	return nil
 }
 
@@ -159,9 +156,7 @@ type borne struct {
 	also                              string
 }
 
-func (v borne) holds(noneHang bool) bool {
-	return v.judged > 0 && v.late == 0 && (v.hung == 0 || !noneHang) && v.also == ""
-}
+func (v borne) holds() bool { return v.judged > 0 && v.late == 0 && v.hung == 0 && v.also == "" }
 
 func (v borne) String() string {
 	text := fmt.Sprintf("%d calls, %d failed, %d hung; of the %d judged %d failed or were late, slowest %.0f ms", v.calls, v.failed, v.hung, v.judged, v.late, v.slowest.Seconds()*1e3)
@@ -202,7 +197,7 @@ func judge(calls []call, j judgement) (v borne) {
 
 // afterDeath is what holds of calls beside a gateway that answers no more from then on.
 func afterDeath(at time.Time) judgement {
-	return judgement{since: at.Add(time.Second), most: time.Second, bound: "new connections succeed within 1 s, 1 s later; none hang", noneHang: true}
+	return judgement{since: at.Add(time.Second), most: time.Second, bound: "new connections succeed within 1 s, 1 s later; none hang"}
 }
 
 func killed(ctx context.Context, p *pair) (judgement, error) {
@@ -243,7 +238,7 @@ func cut(ctx context.Context, p *pair) (judgement, error) {
 	if err != nil {
 		return judgement{}, err
 	}
-	return judgement{since: healed.Add(2 * time.Second), most: time.Second, bound: "service 2 s after the link is back"}, pause(ctx, settles)
+	return judgement{since: healed.Add(2 * time.Second), most: time.Second, bound: "service 2 s after the link is back; none hang"}, pause(ctx, settles)
 }
 
 func lossy(ctx context.Context, p *pair) (judgement, error) {
@@ -291,7 +286,7 @@ sleep 2
 	if err != nil {
 		return judgement{}, err
 	}
-	return judgement{since: began, most: patience, bound: "none fails", noneHang: true}, p.shell(ctx, fmt.Sprintf(rotate, port))
+	return judgement{since: began, most: patience, bound: "none fails"}, p.shell(ctx, fmt.Sprintf(rotate, port))
 }
 
 func upgraded(ctx context.Context, p *pair) (judgement, error) {
@@ -303,7 +298,7 @@ func upgraded(ctx context.Context, p *pair) (judgement, error) {
 	if err := p.start(ctx, "exporter"); err != nil {
 		return judgement{}, err
 	}
-	return judgement{since: began, most: patience, bound: "none fails", noneHang: true}, pause(ctx, 3*time.Second)
+	return judgement{since: began, most: patience, bound: "none fails"}, pause(ctx, 3*time.Second)
 }
 
 // pidOf finds a gateway by the folder of its identity.
