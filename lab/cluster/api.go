@@ -138,10 +138,15 @@ func (c *Cluster) podsReady(ctx context.Context, in, selector string) error {
 	if err != nil {
 		return err
 	}
-	if len(pods.Items) == 0 { // their Deployment has not made them yet
+	return c.allReady(ctx, pods.Items)
+}
+
+// allReady is podsReady of pods that were looked at.
+func (c *Cluster) allReady(ctx context.Context, pods []core.Pod) error {
+	if len(pods) == 0 { // their Deployment has not made them yet
 		return errNotReady
 	}
-	for _, pod := range pods.Items {
+	for _, pod := range pods {
 		if err := lacksImage(pod); err != nil {
 			return err
 		}

@@ -40,14 +40,9 @@ func lacksImage(pod core.Pod) error {
 	return nil
 }
 
-// crashed is an *EndedError of the first program of a workload that has ended; nil where none
-// has.
-func (c *Cluster) crashed(ctx context.Context, name string) error {
-	pods, err := c.client.CoreV1().Pods(namespace).List(ctx, meta.ListOptions{LabelSelector: selectorOf(name)})
-	if err != nil {
-		return err
-	}
-	for _, pod := range pods.Items {
+// crashed is an *EndedError of the first program of pods that has ended; nil where none has.
+func (c *Cluster) crashed(ctx context.Context, pods []core.Pod) error {
+	for _, pod := range pods {
 		status := statusOf(pod)
 		if t := cmp.Or(status.State.Terminated, status.LastTerminationState.Terminated); t != nil {
 			return c.endOf(ctx, pod, t)

@@ -1,13 +1,11 @@
 package cluster_test
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -17,24 +15,6 @@ import (
 	"skerry.dev/skerry/lab/host"
 	"skerry.dev/skerry/lab/topology"
 )
-
-// said is what a program has, for whoever asks meanwhile.
-type said struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (s *said) Write(p []byte) (int, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.text.Write(p)
-}
-
-func (s *said) String() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.text.String()
-}
 
 // stands holds that a program that is to stay has its folders as they are, is called at its
 // node by both protocols' port, that its words and its end are told, and that nothing of it
@@ -49,8 +29,12 @@ func stands(t *testing.T, lab *host.Lab) {
 		Name: "gateway", Nodes: []topology.Ref{"c1/worker"}, Port: 8081, NodePort: 30081, TCP: true, UDP: true,
 		Args: []string{"serve", "hello-world", "--listen", "0.0.0.0:8081"}, Folders: []string{folder},
 	}
-	var words said
-	s, err := c.Stand(t.Context(), w, &words)
+	words, err := os.Create(filepath.Join(t.TempDir(), "log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer words.Close()
+	s, err := c.Stand(t.Context(), w, words)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,10 +47,11 @@ func stands(t *testing.T, lab *host.Lab) {
 		t.Errorf("it has %q, %v, %v, %v", text, info, err, statErr)
 	}
 	eventually(t, "words", func() error {
-		if !strings.Contains(words.String(), "ready") {
-			return fmt.Errorf("it has said %q", words.String())
+		text, err := os.ReadFile(words.Name())
+		if err == nil && !strings.Contains(string(text), "ready") {
+			err = fmt.Errorf("it has said %q", text)
 		}
-		return nil
+		return err
 	})
 	if err := unix.Kill(pid, unix.SIGKILL); err != nil {
 		t.Fatal(err)
@@ -83,7 +68,7 @@ func stands(t *testing.T, lab *host.Lab) {
 		t.Errorf("it has used %+v, %v", use, err)
 	}
 	w.Args = []string{"serve", "no-such", "--listen", "0.0.0.0:8081"}
-	_, err = c.Stand(t.Context(), w, &words)
+	_, err = c.Stand(t.Context(), w, words)
 	if ended, ok := errors.AsType[*cluster.EndedError](err); !ok || !strings.Contains(ended.Said, "no-such") {
 		t.Errorf("what cannot begin: %v", err)
 	}
