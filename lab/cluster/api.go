@@ -138,11 +138,11 @@ func (c *Cluster) podsReady(ctx context.Context, in, selector string) error {
 	if err != nil {
 		return err
 	}
-	return c.allReady(ctx, pods.Items)
+	return c.eachReady(ctx, pods.Items)
 }
 
-// allReady is podsReady of pods that were looked at.
-func (c *Cluster) allReady(ctx context.Context, pods []core.Pod) error {
+// eachReady is podsReady of pods that were looked at.
+func (c *Cluster) eachReady(ctx context.Context, pods []core.Pod) error {
 	if len(pods) == 0 { // their Deployment has not made them yet
 		return errNotReady
 	}

@@ -96,7 +96,7 @@ func (c *Cluster) Deploy(ctx context.Context, w Workload) error {
 		if err != nil {
 			return err
 		}
-		if err := c.allReady(ctx, pods.Items); err != nil {
+		if err := c.eachReady(ctx, pods.Items); err != nil {
 			return cmp.Or(c.crashed(ctx, pods.Items), err)
 		}
 		served, err := c.Endpoints(ctx, w.Name)
