@@ -4,6 +4,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"math"
 	"net"
 	"sync"
 	"time"
@@ -107,9 +108,7 @@ func (l leg) since(inUse bool) count {
 	if !inUse && more.packets < tellsLittle {
 		more.lost = 0
 	}
-	i := l.info()
-	queue := i != nil && congested(micros(i.Rtt), micros(i.Min_rtt), micros(i.Rttvar))
-	more.lost = l.seen.wait(more.lost, inUse, queue)
+	more.lost = l.seen.wait(more.lost, inUse, l.congested())
 	return more
 }
 
@@ -126,6 +125,12 @@ func (t *tally) wait(lost uint32, inUse, queue bool) (sure uint32) {
 		t.waiting = [2]uint32{}
 	}
 	return sure
+}
+
+// congested says whether a queue stands on the leg's path now.
+func (l leg) congested() bool {
+	i := l.info()
+	return i != nil && congested(micros(i.Rtt), micros(i.Min_rtt), micros(i.Rttvar))
 }
 
 // congested says that a queue stands on the path: what is lost there is lost for being too
@@ -160,6 +165,18 @@ func (l leg) counts() count {
 func (l leg) hold(most int) {
 	if l.tcp != nil { // else there is nothing to hold
 		_ = l.control(func(fd int) error { return unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_NOTSENT_LOWAT, most) })
+	}
+}
+
+// unpaced is no bound of a rate (SO_MAX_PACING_RATE of linux/sock.h).
+const unpaced = math.MaxUint32
+
+// pace has no more than so many bytes leave in a second.
+func (l leg) pace(rate uint64) {
+	if l.tcp != nil { // else there is nothing to hold
+		_ = l.control(func(fd int) error {
+			return unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_MAX_PACING_RATE, int(min(rate, unpaced)))
+		})
 	}
 }
 

@@ -126,8 +126,11 @@ func (t *Training) answer(c *connection) {
 // train teaches a connection its path, until it is needed or ends, and tells the peer.
 func (t *Training) train(c *connection) {
 	if t != nil {
-		pad := make([]byte, headerBytes+payloadMax)
-		t.teach(c.leg, t.perConnection, c.idle, pad, func(b []byte) error { return c.out(kindPad, 0, b) })
+		p := padding{c.leg, c.idle, make([]byte, headerBytes+payloadMax), func(b []byte) error { return c.out(kindPad, 0, b) }}
+		at := t.teach(p, t.perConnection)
+		if left, rate := at.probes(t.perConnection); left > 0 && c.idle() {
+			t.probe(p, left, rate)
+		}
 	}
 	if c.open != nil { // the peer has the parity made
 		c.tellLoss()
@@ -148,37 +151,75 @@ func (t *Training) lane(l *lane, from bool) {
 	defer one.Unlock()
 	pad := append(shard{size: pieceLeast}.append(nil), make([]byte, pieceLeast)...)
 	idle := func() bool { return len(l.queue) == 0 }
-	t.teach(l.leg, laneTraining, idle, pad, func(b []byte) error { _, err := l.conn.Write(b); return err })
+	t.teach(padding{l.leg, idle, pad, func(b []byte) error { _, err := l.conn.Write(b); return err }}, laneTraining)
 }
 
-// teach sends padding over a leg until it has learnt or is needed.
-func (t *Training) teach(l leg, most int64, idle func() bool, pad []byte, out func([]byte) error) {
-	const waiting = 256 << 10
-	l.hold(waiting)
-	defer l.hold(0)
-	defer l.blame(false)
-	defer l.drain(idle)
-	for at := (lesson{}); idle(); at.sent += int64(len(pad)) {
-		now, knows := time.Now(), at.ask(l)
+// padding is bytes for nobody that go out over a leg while it is idle.
+type padding struct {
+	leg
+	idle  func() bool
+	bytes []byte
+	out   func([]byte) error
+}
+
+// padWaiting is how much padding waits to be sent at most.
+const padWaiting = 256 << 10
+
+// teach sends padding over a leg until it has learnt or is needed, and says how far it came.
+func (t *Training) teach(p padding, most int64) (at lesson) {
+	p.hold(padWaiting)
+	defer p.hold(0)
+	defer p.blame(false)
+	defer p.drain(p.idle)
+	for ; p.idle(); at.sent += int64(len(p.bytes)) {
+		now, knows := time.Now(), at.ask(p.leg)
 		if !knows {
-			return
+			return at
 		}
 		if !at.crowded.IsZero() {
-			l.blame(true) // a queue that overflows is of this training
+			p.blame(true) // a queue that overflows is of this training
 		}
 		if at.queued(now) {
-			l.drain(idle)
+			p.drain(p.idle)
 			if at.full() {
-				return
+				return at
 			}
 		}
-		if at.over(most) || !t.budget.AllowN(now, len(pad)) {
-			return
+		if at.over(most) || !t.budget.AllowN(now, len(p.bytes)) {
+			return at
 		}
-		if err := out(pad); err != nil {
+		if err := p.out(p.bytes); err != nil {
+			return at // who reads is told too
+		}
+	}
+	return at
+}
+
+// probe sends padding at half the rate that a lesson has found, for some round trips. That
+// makes no queue, so what is lost of it is the path's: in the lesson jitter looks like a queue,
+// and hides it.
+func (t *Training) probe(p padding, left int64, rate uint64) {
+	p.hold(padWaiting)
+	defer p.hold(0)
+	p.pace(rate)
+	defer p.pace(unpaced)
+	defer p.drain(p.idle)
+	for ; left > 0 && p.idle() && !p.congested() && t.budget.AllowN(time.Now(), len(p.bytes)); left -= int64(len(p.bytes)) {
+		if err := p.out(p.bytes); err != nil {
 			return // who reads is told too
 		}
 	}
+}
+
+// probes are the bytes of a probe that follows, and how many of them in a second: none where
+// there was nothing to learn. BBR forgets in ten round trips what rate it knew.
+func (l *lesson) probes(most int64) (bytes int64, rate uint64) {
+	const rounds, enough = 4, 2 << 20
+	if l.sent == 0 {
+		return 0, 0
+	}
+	rate = l.rate / 2
+	return min(enough, most-l.sent, int64(rounds*l.least.Seconds()*float64(rate))), rate
 }
 
 // ask notes what TCP knows now, if it does.

@@ -90,3 +90,23 @@ func TestGrowth(t *testing.T) {
 		}
 	}
 }
+
+// A probe follows a lesson at half its rate, and fits into what is left of the budget and
+// into four round trips; none follows where nothing was learnt.
+func TestProbes(t *testing.T) {
+	const most = 16 << 20
+	for _, c := range []struct {
+		at          lesson
+		bytes, rate int64
+	}{
+		{lesson{least: 200 * time.Microsecond}, 0, 0},
+		{lesson{sent: 8 << 20, least: 20 * time.Millisecond, rate: 100e6}, 2 << 20, 50e6},
+		{lesson{sent: most - 1<<20, least: 20 * time.Millisecond, rate: 100e6}, 1 << 20, 50e6},
+		{lesson{sent: 1 << 20, least: 40 * time.Millisecond, rate: 2.5e6}, 200e3, 1.25e6},
+		{lesson{sent: most, least: 40 * time.Millisecond, rate: 2.5e6}, 0, 1.25e6},
+	} {
+		if bytes, rate := c.at.probes(most); bytes != c.bytes || int64(rate) != c.rate {
+			t.Errorf("after %+v: %d bytes at %d", c.at, bytes, rate)
+		}
+	}
+}
