@@ -57,8 +57,11 @@ const (
 	// lanesMost is how many lanes a bundle has: each carries so little of a burst that its
 	// window has room for it though one packet of a thousand is lost.
 	lanesMost = 30
-	// blocksAhead is how many blocks of a connection may be on their way or not taken.
-	blocksAhead = 64
+	// blockMax is what a block has at most: of more bytes in a piece, fewer go by themselves.
+	blockMax = 256 << 10
+	// blocksAhead is how many blocks of a connection may be on their way or not taken, and
+	// bytesAhead after how many bytes of them its side waits.
+	blocksAhead, bytesAhead = 64, 4 << 20
 	// bundleRoom bounds what a side holds of blocks.
 	bundleRoom = 48 << 20
 )
@@ -182,12 +185,12 @@ func (b *bundle) ended(i int, l *lane) {
 	b.lost = true
 	b.mu.Unlock()
 	b.arrived.Broadcast()
-	if len(b.live()) < shapeOf(payloadMax, len(b.lanes)).data {
+	if len(b.live()) < shapeOf(blockMax, len(b.lanes)).data {
 		b.fail(errBundle)
 	}
 }
 
-// add takes a piece. Those of blocks that are whole, and of connections that are over,
+// add takes a piece, and keeps it. Those of blocks that are whole, and of connections that are over,
 // were on their way.
 func (b *bundle) add(s shard, piece []byte) error {
 	b.mu.Lock()
@@ -213,7 +216,7 @@ func (b *bundle) add(s shard, piece []byte) error {
 	if a.whole || a.pieces[s.index] != nil {
 		return nil
 	}
-	a.pieces[s.index] = append([]byte(nil), piece...)
+	a.pieces[s.index] = piece
 	if a.have++; a.have < a.shape.data {
 		return nil
 	}
@@ -344,7 +347,6 @@ func (l *lane) write() {
 // read takes pieces until the lane ends, and says why it did.
 func (l *lane) read(b *bundle) error {
 	defer l.end()
-	buf := make([]byte, payloadMax)
 	for {
 		s, err := readShard(l.conn)
 		if err != nil {
@@ -356,7 +358,7 @@ func (l *lane) read(b *bundle) error {
 			}
 			continue
 		}
-		piece := buf[:s.length()]
+		piece := make([]byte, s.length())
 		if _, err := io.ReadFull(l.conn, piece); err != nil {
 			return err
 		}

@@ -17,10 +17,10 @@ func TestShapeOf(t *testing.T) {
 		size, lanes int
 		want        shape
 	}{
-		{payloadMax, 30, shape{26, 4}},
+		{blockMax, 30, shape{26, 4}},
 		{20 << 10, 30, shape{16, 2}},
 		{blockLeast, 30, shape{5, 1}},
-		{payloadMax, 6, shape{5, 1}},
+		{blockMax, 6, shape{5, 1}},
 	} {
 		got := shapeOf(c.size, c.lanes)
 		if got != c.want {
@@ -53,7 +53,7 @@ func TestAnyPieces(t *testing.T) {
 	b := newBundle(newBundleID(), lanesMost)
 	number := b.admit(nil, 0)
 	for n := range uint32(50) {
-		data := make([]byte, blockLeast+random.IntN(payloadMax-blockLeast+1))
+		data := make([]byte, blockLeast+random.IntN(blockMax-blockLeast+1))
 		for i := range data {
 			data[i] = byte(random.Uint32())
 		}
@@ -80,8 +80,8 @@ func TestAnyPieces(t *testing.T) {
 func TestAddRefused(t *testing.T) {
 	b := newBundle(newBundleID(), lanesMost)
 	number := b.admit(nil, 0)
-	shards, data := pieces(t, b, block{number, 1}, make([]byte, payloadMax))
-	other, _ := pieces(t, b, block{number, 1}, make([]byte, payloadMax/2))
+	shards, data := pieces(t, b, block{number, 1}, make([]byte, blockMax))
+	other, _ := pieces(t, b, block{number, 1}, make([]byte, blockMax/2))
 	if err := errors.Join(b.add(shards[0], data[0]), b.add(shards[0], data[0])); err != nil {
 		t.Error(err)
 	}

@@ -31,8 +31,9 @@ type bundled struct {
 	order sync.Mutex // blocks have the order of their frames
 	mu    sync.Mutex
 	room  *sync.Cond
-	sent  uint32
-	taken uint32 // by the peer
+	sent  uint32 // the number of the last block
+	ahead []int  // the sizes of those that the peer has not taken
+	bytes int    // of them together
 	over  bool
 
 	copies    atomic.Uint32 // that were sent
@@ -63,7 +64,7 @@ func (u *bundled) leave() bool {
 	defer u.mu.Unlock()
 	u.over = true
 	u.room.Broadcast()
-	return u.sent == u.taken
+	return len(u.ahead) == 0
 }
 
 // offerBundle tells the peer that blocks may come and go by a bundle, or with 0 for its
@@ -86,7 +87,7 @@ func (u *bundled) usable() bool {
 // block sends bytes of a stream in pieces.
 func (u *bundled) block(stream uint32, data []byte) error {
 	u.mu.Lock()
-	for u.sent-u.taken >= blocksAhead && !u.over {
+	for (len(u.ahead) >= blocksAhead || u.bytes >= bytesAhead) && !u.over {
 		u.room.Wait()
 	}
 	over := u.over
@@ -98,6 +99,7 @@ func (u *bundled) block(stream uint32, data []byte) error {
 	defer u.order.Unlock()
 	u.mu.Lock()
 	u.sent++
+	u.ahead, u.bytes = append(u.ahead, len(data)), u.bytes+len(data)
 	k := block{u.number, u.sent}
 	u.mu.Unlock()
 	frame := binary.BigEndian.AppendUint32(make([]byte, headerBytes, headerBytes+blockBytes), k.number)
@@ -149,10 +151,13 @@ func (u *bundled) credited(n uint32) error {
 	}
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if n == 0 || n > u.sent-u.taken {
-		return fmt.Errorf("%d blocks taken of %d: %w", n, u.sent-u.taken, transport.ErrProtocol)
+	if n == 0 || n > uint32(len(u.ahead)) {
+		return fmt.Errorf("%d blocks taken of %d: %w", n, len(u.ahead), transport.ErrProtocol)
 	}
-	u.taken += n
+	for _, size := range u.ahead[:n] {
+		u.bytes -= size
+	}
+	u.ahead = u.ahead[n:]
 	u.room.Broadcast()
 	return nil
 }

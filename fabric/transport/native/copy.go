@@ -134,7 +134,6 @@ func (s *stream) early(offset int64, data []byte) {
 		return
 	}
 	s.heard.Store(true)
-	data = bytes.Clone(data)
 	go func() {
 		defer s.in.copying.Store(false)
 		<-s.joined

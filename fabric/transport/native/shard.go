@@ -84,7 +84,7 @@ func readShard(r io.Reader) (shard, error) {
 	whole := s.shape.data > 0 && s.shape.parity > 0 && pieces <= piecesMax && s.index < pieces
 	padding := pieces == 0 && s.index == 0
 	twice := s.isCopy() && s.index <= copyOfOpen && s.size <= copyMost
-	if s.size < 1 || s.size > payloadMax || b[15] != 0 || !whole && !padding && !twice {
+	if s.size < 1 || s.size > blockMax || b[15] != 0 || !whole && !padding && !twice {
 		return s, fmt.Errorf("piece %d of %d and %d of a block of %d bytes: %w", s.index, s.shape.data, s.shape.parity, s.size, transport.ErrProtocol)
 	}
 	return s, nil

@@ -92,7 +92,7 @@ func (s *stream) pump() {
 		buf, n, err := s.c.buffers.readWhenReady(s.app)
 		if n > 0 {
 			now := time.Now()
-			err = s.send(buf.b[:headerBytes+n], b.add(n, now))
+			n, err = s.send(buf.b[:headerBytes+n], &b, now)
 			s.sent += int64(n)
 			b.said(time.Now())
 			s.traffic.ToPeer(n)
@@ -117,19 +117,33 @@ func (s *stream) pump() {
 }
 
 // send sends bytes of the stream that stand behind room for a header: where a bundle is in
-// use, those of a burst in pieces, and few of them twice.
-func (s *stream) send(buf []byte, p phase) error {
+// use, those of a burst in pieces, and few of them twice. It says how many were sent.
+func (s *stream) send(buf []byte, b *burst, now time.Time) (int, error) {
 	u, data := s.c.bundled.Load(), buf[headerBytes:]
+	p := b.add(len(data), now)
 	if p == swells && len(data) >= blockLeast && u.usable() {
-		return u.block(s.id, data)
+		return s.sendBlock(u, data, b, now)
 	}
 	if err := s.c.out(kindData, s.id, buf); err != nil {
-		return err
+		return len(data), err
 	}
 	if p == begins && len(data) <= copyMost-offsetBytes && u.usable() {
 		u.copy(s.id, copyOfData, binary.BigEndian.AppendUint64(nil, uint64(s.sent)), data)
 	}
-	return nil
+	return len(data), nil
+}
+
+// sendBlock sends bytes as a block, with what more there is to read where they fill a buffer.
+func (s *stream) sendBlock(u *bundled, data []byte, b *burst, now time.Time) (n int, err error) {
+	if len(data) < payloadMax {
+		return len(data), u.block(s.id, data)
+	}
+	all := s.c.buffers.blocks.Get().(*[blockMax]byte)
+	defer s.c.buffers.blocks.Put(all)
+	more := readReady(s.app, all[copy(all[:], data):])
+	b.add(more, now)
+	n = len(data) + more
+	return n, u.block(s.id, all[:n])
 }
 
 // phase is how far a burst has come: most streams say no more than its begin, and by one
@@ -304,10 +318,13 @@ type buffer struct {
 }
 
 // buffers are those that are not in use. No stream has one while it waits.
-type buffers struct{ pool sync.Pool }
+type buffers struct{ pool, blocks sync.Pool }
 
 func newBuffers() *buffers {
-	return &buffers{sync.Pool{New: func() any { return new(buffer) }}}
+	return &buffers{
+		pool:   sync.Pool{New: func() any { return new(buffer) }},
+		blocks: sync.Pool{New: func() any { return new([blockMax]byte) }},
+	}
 }
 
 func (b *buffers) get() *buffer { return b.pool.Get().(*buffer) }
@@ -350,4 +367,18 @@ func (b *buffers) readWhenReady(app transport.Conn) (buf *buffer, n int, err err
 		return buf, 0, io.EOF
 	}
 	return buf, n, nil
+}
+
+// readReady reads what there is at once. Of an end or an error, whoever reads next is told.
+func readReady(app transport.Conn, into []byte) (n int) {
+	raw, err := app.(syscall.Conn).SyscallConn()
+	if err != nil {
+		return 0
+	}
+	_ = raw.Control(func(fd uintptr) { // of a socket that is closed there is nothing to read
+		if queued, err := unix.IoctlGetInt(int(fd), unix.SIOCINQ); err == nil && queued > 0 {
+			n, _ = unix.Read(int(fd), into)
+		}
+	})
+	return max(0, n)
 }

@@ -1,9 +1,10 @@
 package native
 
 import (
-	"sync"
+	"context"
 	"time"
 
+	"golang.org/x/sync/semaphore"
 	"golang.org/x/time/rate"
 )
 
@@ -15,9 +16,13 @@ type Training struct {
 	perConnection int64
 	budget        *rate.Limiter
 	// calls is held by the connection to a gateway that learns, answers by the one from it:
-	// of two each would learn a half.
-	calls, answers sync.Mutex
+	// of two each would learn a half. Lanes share them.
+	calls, answers *semaphore.Weighted
 }
+
+// lanesAtOnce is how many lanes learn at once in each direction: one has to carry a small part
+// of what the path does.
+const lanesAtOnce = 4
 
 // NewTraining allows so many bytes for each connection, and so many in an hour for all of
 // them, at most those at once. Without bytes it is nil: nothing is trained.
@@ -25,7 +30,10 @@ func NewTraining(perConnection, perHour int64) *Training {
 	if perConnection <= 0 || perHour <= 0 {
 		return nil
 	}
-	return &Training{perConnection: perConnection, budget: rate.NewLimiter(rate.Limit(float64(perHour)/time.Hour.Seconds()), int(perHour))}
+	return &Training{
+		perConnection: perConnection, budget: rate.NewLimiter(rate.Limit(float64(perHour)/time.Hour.Seconds()), int(perHour)),
+		calls: semaphore.NewWeighted(lanesAtOnce), answers: semaphore.NewWeighted(lanesAtOnce),
+	}
 }
 
 // lesson is how far the training of a connection has come.
@@ -81,9 +89,9 @@ func (l *lesson) see(now time.Time, rtt, least time.Duration) {
 const shortest = time.Millisecond
 
 // over says whether a connection has learnt what there is to learn, or costs others
-// something: one of two hundred packets is lost.
+// something: one of two hundred packets is lost, and no few by chance.
 func (l *lesson) over(most int64) bool {
-	const lossOne, retransmitsLeast = 200, 2
+	const lossOne, retransmitsLeast = 200, 4
 	return l.sent >= most || l.least < shortest || l.rounds > roundsMost || l.retransmits >= retransmitsLeast && l.retransmits*lossOne > l.packets
 }
 
@@ -104,8 +112,7 @@ func (l *lesson) full() bool {
 // back.
 func (t *Training) call(c *connection) {
 	if t != nil {
-		t.calls.Lock()
-		defer t.calls.Unlock()
+		defer hold(t.calls, lanesAtOnce)()
 	}
 	t.train(c)
 	const long = 10 * time.Second
@@ -117,8 +124,7 @@ func (t *Training) call(c *connection) {
 // answer teaches a connection from a gateway its path.
 func (t *Training) answer(c *connection) {
 	if t != nil {
-		t.answers.Lock()
-		defer t.answers.Unlock()
+		defer hold(t.answers, lanesAtOnce)()
 	}
 	t.train(c)
 }
@@ -127,10 +133,7 @@ func (t *Training) answer(c *connection) {
 func (t *Training) train(c *connection) {
 	if t != nil {
 		p := padding{c.leg, c.idle, make([]byte, headerBytes+payloadMax), func(b []byte) error { return c.out(kindPad, 0, b) }}
-		at := t.teach(p, t.perConnection)
-		if left, rate := at.probes(t.perConnection); left > 0 && c.idle() {
-			t.probe(p, left, rate)
-		}
+		t.probe(p, t.perConnection, t.teach(p, t.perConnection))
 	}
 	if c.open != nil { // the peer has the parity made
 		c.tellLoss()
@@ -143,15 +146,20 @@ func (t *Training) lane(l *lane, from bool) {
 	if t == nil {
 		return
 	}
-	one := &t.calls
+	one := t.calls
 	if from {
-		one = &t.answers
+		one = t.answers
 	}
-	one.Lock()
-	defer one.Unlock()
+	defer hold(one, 1)()
 	pad := append(shard{size: pieceLeast}.append(nil), make([]byte, pieceLeast)...)
 	idle := func() bool { return len(l.queue) == 0 }
 	t.teach(padding{l.leg, idle, pad, func(b []byte) error { _, err := l.conn.Write(b); return err }}, laneTraining)
+}
+
+// hold waits for its turn, and gives what ends that.
+func hold(turns *semaphore.Weighted, weight int64) (done func()) {
+	_ = turns.Acquire(context.Background(), weight) // which never ends
+	return func() { turns.Release(weight) }
 }
 
 // padding is bytes for nobody that go out over a leg while it is idle.
@@ -198,13 +206,22 @@ func (t *Training) teach(p padding, most int64) (at lesson) {
 // probe sends padding at half the rate that a lesson has found, for some round trips. That
 // makes no queue, so what is lost of it is the path's: in the lesson jitter looks like a queue,
 // and hides it.
-func (t *Training) probe(p padding, left int64, rate uint64) {
+func (t *Training) probe(p padding, most int64, after lesson) {
+	left, rate := after.probes(most)
+	if left <= 0 || !p.idle() {
+		return
+	}
 	p.hold(padWaiting)
 	defer p.hold(0)
 	p.pace(rate)
 	defer p.pace(unpaced)
 	defer p.drain(p.idle)
-	for ; left > 0 && p.idle() && !p.congested() && t.budget.AllowN(time.Now(), len(p.bytes)); left -= int64(len(p.bytes)) {
+	known := time.Now().Add(2 * after.least) // until then TCP tells of the lesson's queue
+	for ; left > 0 && p.idle(); left -= int64(len(p.bytes)) {
+		now := time.Now()
+		if now.After(known) && p.congested() || !t.budget.AllowN(now, len(p.bytes)) {
+			return
+		}
 		if err := p.out(p.bytes); err != nil {
 			return // who reads is told too
 		}

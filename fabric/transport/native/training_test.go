@@ -21,10 +21,10 @@ func TestOver(t *testing.T) {
 		"fine":                {fine, false},
 		"the budget is spent": {with(func(l *lesson) { l.sent = most }), true},
 		"a short path":        {with(func(l *lesson) { l.least = 200 * time.Microsecond }), true},
-		"one packet was lost": {with(func(l *lesson) { l.retransmits = 1 }), false},
-		"many were":           {with(func(l *lesson) { l.retransmits = 3 }), true},
+		"three were lost":     {with(func(l *lesson) { l.retransmits = 3 }), false},
+		"many were":           {with(func(l *lesson) { l.retransmits = 4 }), true},
 		"nothing more comes":  {with(func(l *lesson) { l.rounds = roundsMost + 1 }), true},
-		"few of many were":    {with(func(l *lesson) { l.retransmits, l.packets = 3, 4000 }), false},
+		"few of many were":    {with(func(l *lesson) { l.retransmits, l.packets = 4, 4000 }), false},
 	} {
 		if got := c.at.over(most); got != c.want {
 			t.Errorf("%s: over %t", name, got)
