@@ -341,6 +341,7 @@ func (l *lane) write() {
 			l.end()
 			return
 		}
+		l.leg.wrote()
 	}
 }
 

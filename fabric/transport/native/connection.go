@@ -353,6 +353,7 @@ func (c *connection) out(k kind, stream uint32, buf []byte) error {
 	c.write.Lock()
 	defer c.write.Unlock()
 	_, err := c.conn.Write(buf)
+	c.leg.wrote()
 	return err
 }
 

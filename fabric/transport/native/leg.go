@@ -7,6 +7,7 @@ import (
 	"math"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -41,6 +42,14 @@ type tally struct {
 	before count
 	// waiting is what was lost of late, the older first.
 	waiting [2]uint32
+
+	lull atomic.Pointer[lull]
+}
+
+// lull is what runs when nothing was written for a while.
+type lull struct {
+	*time.Timer
+	while time.Duration
 }
 
 func legOf(conn net.Conn) leg {
@@ -166,6 +175,30 @@ func (l leg) hold(most int) {
 	if l.tcp != nil { // else there is nothing to hold
 		_ = l.control(func(fd int) error { return unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_NOTSENT_LOWAT, most) })
 	}
+}
+
+// restsFor has the leg keep what it learns of a path, of that round trip, when nothing is to be
+// sent.
+func (l leg) restsFor(rtt time.Duration) {
+	const part = 4
+	if l.tcp != nil && rtt >= shortest {
+		while := rtt / part
+		l.seen.lull.Store(&lull{time.AfterFunc(while, l.limited), while})
+	}
+}
+
+// wrote notes that bytes were written.
+func (l leg) wrote() {
+	if r := l.seen.lull.Load(); r != nil {
+		r.Reset(r.while)
+	}
+}
+
+// limited tells TCP that there was no more to send: it asks itself that when it is given bytes,
+// were it none. Else what it sends again, when all else has come, is a sample of a slow path to
+// BBR (tcp_rate.c), which then paces what follows.
+func (l leg) limited() {
+	_ = l.control(func(fd int) error { return unix.Send(fd, nil, unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL) })
 }
 
 // unpaced is no bound of a rate (SO_MAX_PACING_RATE of linux/sock.h).

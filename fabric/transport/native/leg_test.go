@@ -1,7 +1,11 @@
 package native
 
 import (
+	"errors"
+	"io"
+	"os"
 	"testing"
+	"time"
 
 	"skerry.dev/skerry/fabric/transport/transporttest"
 )
@@ -68,4 +72,22 @@ func TestWait(t *testing.T) {
 			t.Errorf("%d: %d are lost, want %d", i, got, c.want)
 		}
 	}
+}
+
+// What a leg tells TCP when it rests is heard by nobody, and one that is closed tells nothing.
+func TestRests(t *testing.T) {
+	here, there := transporttest.Pair(t)
+	l := legOf(here)
+	l.restsFor(4 * shortest)
+	if _, err := here.Write([]byte("x")); err != nil {
+		t.Fatal(err)
+	}
+	l.wrote()
+	b := make([]byte, 2)
+	_ = there.SetReadDeadline(time.Now().Add(50 * time.Millisecond))
+	if n, err := io.ReadAtLeast(there, b, len(b)); n != 1 || !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("%d bytes, %v", n, err)
+	}
+	here.Close()
+	l.limited()
 }

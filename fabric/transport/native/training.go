@@ -42,8 +42,10 @@ type lesson struct {
 	rtt, least  time.Duration // now, and the least there was
 	packets     uint32
 	retransmits uint32
-	// crowded is since when a queue stands on the path, zero while there is none.
-	crowded time.Time
+	// crowded says that there may be a queue on the path, standing since when there surely is
+	// one, zero while there is none.
+	crowded  bool
+	standing time.Time
 	// rate is the most that came through, in bytes a second; before is what it was when a
 	// queue stood last.
 	rate, before uint64
@@ -75,13 +77,13 @@ func (g *growth) note(delivered, underway uint32, rate uint64) {
 const roundsMost = 10
 
 // see notes what TCP knows now.
-func (l *lesson) see(now time.Time, rtt, least time.Duration) {
-	l.rtt, l.least = rtt, least
+func (l *lesson) see(now time.Time, rtt, least, varies time.Duration) {
+	l.rtt, l.least, l.crowded = rtt, least, crowded(rtt, least)
 	switch {
-	case !crowded(rtt, least):
-		l.crowded = time.Time{}
-	case l.crowded.IsZero():
-		l.crowded = now
+	case !congested(rtt, least, varies):
+		l.standing = time.Time{}
+	case l.standing.IsZero():
+		l.standing = now
 	}
 }
 
@@ -97,14 +99,14 @@ func (l *lesson) over(most int64) bool {
 
 // queued says whether a queue stands for a round trip, and so has to go before more is sent.
 func (l *lesson) queued(now time.Time) bool {
-	return !l.crowded.IsZero() && now.Sub(l.crowded) > l.rtt
+	return !l.standing.IsZero() && now.Sub(l.standing) > l.rtt
 }
 
 // full says, where a queue stood, whether the path is full: a machine on the way that
 // pauses leaves a queue too, but then more comes through the next time, by a quarter.
 func (l *lesson) full() bool {
 	full := 4*l.rate < 5*l.before
-	l.before, l.crowded = l.rate, time.Time{}
+	l.before, l.standing = l.rate, time.Time{}
 	return full
 }
 
@@ -112,7 +114,7 @@ func (l *lesson) full() bool {
 // back.
 func (t *Training) call(c *connection) {
 	if t != nil {
-		defer hold(t.calls, lanesAtOnce)()
+		defer turn(t.calls, lanesAtOnce)()
 	}
 	t.train(c)
 	const long = 10 * time.Second
@@ -124,7 +126,7 @@ func (t *Training) call(c *connection) {
 // answer teaches a connection from a gateway its path.
 func (t *Training) answer(c *connection) {
 	if t != nil {
-		defer hold(t.answers, lanesAtOnce)()
+		defer turn(t.answers, lanesAtOnce)()
 	}
 	t.train(c)
 }
@@ -133,7 +135,8 @@ func (t *Training) answer(c *connection) {
 func (t *Training) train(c *connection) {
 	if t != nil {
 		p := padding{c.leg, c.idle, make([]byte, headerBytes+payloadMax), func(b []byte) error { return c.out(kindPad, 0, b) }}
-		t.probe(p, t.perConnection, t.teach(p, t.perConnection))
+		const forProbe = 8 // a part
+		t.probe(p, t.perConnection, t.teach(p, t.perConnection-t.perConnection/forProbe))
 	}
 	if c.open != nil { // the peer has the parity made
 		c.tellLoss()
@@ -150,14 +153,14 @@ func (t *Training) lane(l *lane, from bool) {
 	if from {
 		one = t.answers
 	}
-	defer hold(one, 1)()
+	defer turn(one, 1)()
 	pad := append(shard{size: pieceLeast}.append(nil), make([]byte, pieceLeast)...)
 	idle := func() bool { return len(l.queue) == 0 }
 	t.teach(padding{l.leg, idle, pad, func(b []byte) error { _, err := l.conn.Write(b); return err }}, laneTraining)
 }
 
-// hold waits for its turn, and gives what ends that.
-func hold(turns *semaphore.Weighted, weight int64) (done func()) {
+// turn waits for one, and gives what ends that.
+func turn(turns *semaphore.Weighted, weight int64) (done func()) {
 	_ = turns.Acquire(context.Background(), weight) // which never ends
 	return func() { turns.Release(weight) }
 }
@@ -177,30 +180,36 @@ const padWaiting = 256 << 10
 func (t *Training) teach(p padding, most int64) (at lesson) {
 	p.hold(padWaiting)
 	defer p.hold(0)
-	defer p.blame(false)
-	defer p.drain(p.idle)
-	for ; p.idle(); at.sent += int64(len(p.bytes)) {
-		now, knows := time.Now(), at.ask(p.leg)
-		if !knows {
-			return at
+	t.fill(p, most, &at)
+	p.drain(p.idle)
+	p.blame(false)
+	at.ask(p.leg) // what was on its way tells the most
+	return at
+}
+
+// fill sends padding until there is nothing more to learn, or too little is left to send.
+func (t *Training) fill(p padding, most int64, at *lesson) {
+	for ; p.idle() && at.ask(p.leg); at.sent += int64(len(p.bytes)) {
+		now := time.Now()
+		if at.sent == 0 {
+			p.restsFor(at.least)
 		}
-		if !at.crowded.IsZero() {
+		if at.crowded {
 			p.blame(true) // a queue that overflows is of this training
 		}
 		if at.queued(now) {
 			p.drain(p.idle)
 			if at.full() {
-				return at
+				return
 			}
 		}
 		if at.over(most) || !t.budget.AllowN(now, len(p.bytes)) {
-			return at
+			return
 		}
 		if err := p.out(p.bytes); err != nil {
-			return at // who reads is told too
+			return // who reads is told too
 		}
 	}
-	return at
 }
 
 // probe sends padding at half the rate that a lesson has found, for some round trips. That
@@ -245,7 +254,7 @@ func (l *lesson) ask(of leg) bool {
 	if info == nil {
 		return false
 	}
-	l.see(time.Now(), micros(info.Rtt), micros(info.Min_rtt))
+	l.see(time.Now(), micros(info.Rtt), micros(info.Min_rtt), micros(info.Rttvar))
 	l.packets, l.retransmits, l.rate = info.Data_segs_out, info.Total_retrans, max(l.rate, info.Delivery_rate)
 	l.note(info.Delivered, info.Unacked, l.rate)
 	return true

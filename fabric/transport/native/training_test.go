@@ -39,7 +39,7 @@ func TestQueued(t *testing.T) {
 	l := lesson{}
 	see := func(ms int, rtt int, rate uint64) bool {
 		at := now.Add(time.Duration(ms) * time.Millisecond)
-		l.see(at, time.Duration(rtt)*time.Millisecond, 20*time.Millisecond)
+		l.see(at, time.Duration(rtt)*time.Millisecond, 20*time.Millisecond, 0)
 		l.rate = max(l.rate, rate)
 		return l.queued(at)
 	}
