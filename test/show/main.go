@@ -40,11 +40,12 @@ var areas = map[string]func(context.Context, *bench) error{
 
 // parts of them, to be shown alone.
 var parts = map[string]func(context.Context, *bench) error{
-	"pods":          showPods,
-	"fabric-near":   showFabricNear,
-	"fabric-limits": showFabricLimits,
-	"fabric-load":   showFabricLoad,
-	"fabric-faults": showFabricFaults,
+	"pods":             showPods,
+	"fabric-near":      showFabricNear,
+	"fabric-limits":    showFabricLimits,
+	"fabric-load":      showFabricLoad,
+	"fabric-neighbour": func(ctx context.Context, b *bench) error { return b.neighbourly(ctx) },
+	"fabric-faults":    showFabricFaults,
 }
 
 func main() {

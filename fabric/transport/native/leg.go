@@ -109,15 +109,16 @@ func (l leg) since(inUse bool) count {
 	defer l.seen.mu.Unlock()
 	more := l.seen.before
 	l.seen.before = count{}
+	i := l.info()
 	if !l.seen.own {
-		now := l.counts()
+		now := l.counts(i)
 		more = more.plus(now.minus(l.seen.told))
 		l.seen.told = now
 	}
 	if !inUse && more.packets < tellsLittle {
 		more.lost = 0
 	}
-	more.lost = l.seen.wait(more.lost, inUse, l.congested())
+	more.lost = l.seen.wait(more.lost, inUse, congestedBy(i))
 	return more
 }
 
@@ -137,8 +138,9 @@ func (t *tally) wait(lost uint32, inUse, queue bool) (sure uint32) {
 }
 
 // congested says whether a queue stands on the leg's path now.
-func (l leg) congested() bool {
-	i := l.info()
+func (l leg) congested() bool { return congestedBy(l.info()) }
+
+func congestedBy(i *unix.TCPInfo) bool {
 	return i != nil && congested(micros(i.Rtt), micros(i.Min_rtt), micros(i.Rttvar))
 }
 
@@ -153,16 +155,23 @@ func (l leg) blame(own bool) {
 	if own == l.seen.own {
 		return
 	}
-	now := l.counts()
+	now := l.counts(l.info())
 	if own {
 		l.seen.before = l.seen.before.plus(now.minus(l.seen.told))
 	}
 	l.seen.own, l.seen.told = own, now
 }
 
+// forgive has what was lost of late, and will be, be that of those who share the path.
+func (l leg) forgive() {
+	l.blame(true)
+	l.seen.mu.Lock()
+	defer l.seen.mu.Unlock()
+	l.seen.before, l.seen.waiting = count{}, [2]uint32{}
+}
+
 // counts are TCP's. What it has sent again, and the peer had already, was not lost.
-func (l leg) counts() count {
-	i := l.info()
+func (l leg) counts(i *unix.TCPInfo) count {
 	if i == nil {
 		return l.seen.told
 	}

@@ -76,3 +76,14 @@ func TestLossyBack(t *testing.T) {
 		t.Errorf("lossy %t, %g, told %+v", s.lossy(), s.loss(), s.told)
 	}
 }
+
+// Much is lost where one of twenty is, and more than by chance.
+func TestFloods(t *testing.T) {
+	for c, want := range map[count]bool{
+		{}: false, {packets: 5, lost: 5}: false, {packets: 199, lost: 10}: true, {packets: 200, lost: 10}: false,
+	} {
+		if c.floods() != want {
+			t.Errorf("%+v: %t", c, !want)
+		}
+	}
+}

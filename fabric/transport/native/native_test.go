@@ -330,9 +330,9 @@ func TestManyAtOnce(t *testing.T) {
 // Where packets are lost, bytes of bursts come in pieces over a bundle of connections, and
 // are the same, and few go twice; without it they do not. What lanes carry that end is made of the others.
 func TestBundle(t *testing.T) {
-	p := newPair(t, 1, to(transporttest.Listen(t, transporttest.Echo)))
+	p := newPair(t, 2, to(transporttest.Listen(t, transporttest.Echo)))
 	p.pool.Lose(true)
-	transporttest.Await(t, "a connection that sends blocks", func() bool { n, _ := p.pool.Bundled(); return n > 0 })
+	transporttest.Await(t, "connections that send blocks", func() bool { n, _ := p.pool.Bundled(); return n > 1 })
 	_, before := p.pool.Bundled()
 	ask(t, p, 100, func() {})
 	if p.pool.Copies() == 0 {

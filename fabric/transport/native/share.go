@@ -16,25 +16,41 @@ const bbr, cubic = "bbr", "cubic"
 type neighbour struct {
 	looked atomic.Int64 // ns of Unix time
 	yields atomic.Bool
+	sent   count // by the last look
 }
 
-// share has a connection whose stream lasts go on as others do, if it meets some. It
-// takes no other stream then, for it has forgotten its path.
-func (c *connection) share(now time.Time) {
+// share has a connection go on as others do, if it meets some: where its stream lasts, or much
+// is lost. It takes no other stream then, for it has forgotten its path.
+func (c *connection) share(now time.Time, lasts bool) {
 	const look = 100 * time.Millisecond
 	before := c.looked.Load()
 	if c.leg.tcp == nil || c.yields.Load() || now.UnixNano()-before < int64(look) || !c.looked.CompareAndSwap(before, now.UnixNano()) {
 		return
 	}
 	info := c.leg.info()
-	if info == nil || !crowded(micros(info.Rtt), micros(info.Min_rtt)) || !c.leg.yield() || !c.yields.CompareAndSwap(false, true) {
+	if info == nil {
 		return
 	}
+	sent := count{info.Data_segs_out, info.Total_retrans}
+	floods := before > 0 && sent.minus(c.sent).floods()
+	c.sent = sent
+	meets := crowded(micros(info.Rtt), micros(info.Min_rtt)) && (lasts || floods)
+	if !meets || !c.leg.yield() || !c.yields.CompareAndSwap(false, true) {
+		return
+	}
+	c.leg.forgive()
 	if c.open != nil { // the peer begins streams, and may be about to
 		c.leave()
 		return
 	}
 	c.retire()
+}
+
+// floods says that one of twenty packets is lost, and not by chance: BBR that has yet to find
+// where the path ends sends thrice what it carries.
+func (c count) floods() bool {
+	const lostLeast, lossOne = 10, 20
+	return c.lost >= lostLeast && lossOne*c.lost > c.packets
 }
 
 // crowded says whether a queue stands on the path. BBR alone leaves none.

@@ -96,9 +96,7 @@ func (s *stream) pump() {
 			s.sent += int64(n)
 			b.said(time.Now())
 			s.traffic.ToPeer(n)
-			if b.lasts(now) {
-				s.c.share(now)
-			}
+			s.c.share(now, b.lasts(now))
 		}
 		s.c.buffers.put(buf)
 		switch {

@@ -42,9 +42,7 @@ type lesson struct {
 	rtt, least  time.Duration // now, and the least there was
 	packets     uint32
 	retransmits uint32
-	// crowded says that there may be a queue on the path, standing since when there surely is
-	// one, zero while there is none.
-	crowded  bool
+	// standing is since when a queue stands on the path, zero while there is none.
 	standing time.Time
 	// rate is the most that came through, in bytes a second; before is what it was when a
 	// queue stood last.
@@ -78,7 +76,7 @@ const roundsMost = 10
 
 // see notes what TCP knows now.
 func (l *lesson) see(now time.Time, rtt, least, varies time.Duration) {
-	l.rtt, l.least, l.crowded = rtt, least, crowded(rtt, least)
+	l.rtt, l.least = rtt, least
 	switch {
 	case !congested(rtt, least, varies):
 		l.standing = time.Time{}
@@ -180,6 +178,7 @@ const padWaiting = 256 << 10
 func (t *Training) teach(p padding, most int64) (at lesson) {
 	p.hold(padWaiting)
 	defer p.hold(0)
+	p.blame(true) // for it fills a queue, perhaps until that overflows
 	t.fill(p, most, &at)
 	p.drain(p.idle)
 	p.blame(false)
@@ -193,9 +192,6 @@ func (t *Training) fill(p padding, most int64, at *lesson) {
 		now := time.Now()
 		if at.sent == 0 {
 			p.restsFor(at.least)
-		}
-		if at.crowded {
-			p.blame(true) // a queue that overflows is of this training
 		}
 		if at.queued(now) {
 			p.drain(p.idle)
@@ -213,8 +209,7 @@ func (t *Training) fill(p padding, most int64, at *lesson) {
 }
 
 // probe sends padding at half the rate that a lesson has found, for some round trips. That
-// makes no queue, so what is lost of it is the path's: in the lesson jitter looks like a queue,
-// and hides it.
+// makes no queue, so what is lost of it is the path's, unless others have made one.
 func (t *Training) probe(p padding, most int64, after lesson) {
 	left, rate := after.probes(most)
 	if left <= 0 || !p.idle() {
@@ -224,7 +219,14 @@ func (t *Training) probe(p padding, most int64, after lesson) {
 	defer p.hold(0)
 	p.pace(rate)
 	defer p.pace(unpaced)
-	defer p.drain(p.idle)
+	before := p.counts(p.info())
+	defer func() {
+		p.drain(p.idle)
+		if p.congested() || p.counts(p.info()).minus(before).full() {
+			p.forgive()
+			p.blame(false)
+		}
+	}()
 	known := time.Now().Add(2 * after.least) // until then TCP tells of the lesson's queue
 	for ; left > 0 && p.idle(); left -= int64(len(p.bytes)) {
 		now := time.Now()
@@ -235,6 +237,12 @@ func (t *Training) probe(p padding, most int64, after lesson) {
 			return // who reads is told too
 		}
 	}
+}
+
+// full says that more is lost of a probe than paths lose: others have filled this one.
+func (c count) full() bool {
+	const lossOne = 50
+	return lossOne*c.lost > c.packets
 }
 
 // probes are the bytes of a probe that follows, and how many of them in a second: none where
