@@ -110,8 +110,8 @@ func (l leg) since(inUse bool) count {
 	more := l.seen.before
 	l.seen.before = count{}
 	i := l.info()
-	if !l.seen.own {
-		now := l.counts(i)
+	if i != nil && !l.seen.own {
+		now := countOf(i)
 		more = more.plus(now.minus(l.seen.told))
 		l.seen.told = now
 	}
@@ -155,7 +155,10 @@ func (l leg) blame(own bool) {
 	if own == l.seen.own {
 		return
 	}
-	now := l.counts(l.info())
+	now := l.seen.told
+	if i := l.info(); i != nil {
+		now = countOf(i)
+	}
 	if own {
 		l.seen.before = l.seen.before.plus(now.minus(l.seen.told))
 	}
@@ -170,11 +173,8 @@ func (l leg) forgive() {
 	l.seen.before, l.seen.waiting = count{}, [2]uint32{}
 }
 
-// counts are TCP's. What it has sent again, and the peer had already, was not lost.
-func (l leg) counts(i *unix.TCPInfo) count {
-	if i == nil {
-		return l.seen.told
-	}
+// countOf is TCP's. What it has sent again, and the peer had already, was not lost.
+func countOf(i *unix.TCPInfo) count {
 	return count{i.Data_segs_out, i.Total_retrans - min(i.Total_retrans, i.Dsack_dups)}
 }
 

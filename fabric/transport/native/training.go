@@ -219,10 +219,11 @@ func (t *Training) probe(p padding, most int64, after lesson) {
 	defer p.hold(0)
 	p.pace(rate)
 	defer p.pace(unpaced)
-	before := p.counts(p.info())
+	before := p.info()
 	defer func() {
 		p.drain(p.idle)
-		if p.congested() || p.counts(p.info()).minus(before).full() {
+		now := p.info()
+		if before != nil && now != nil && (congestedBy(now) || countOf(now).minus(countOf(before)).full()) {
 			p.forgive()
 			p.blame(false)
 		}
