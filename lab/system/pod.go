@@ -146,7 +146,7 @@ func (p *Plugin) checkPod(document *strict.Document, s Step, key, at string) err
 	case s.Pod.NodePort < nodePortLeast || s.Pod.NodePort > nodePortMost:
 		return document.Errorf(at+".pod.nodePort", fmt.Sprintf("write one from %d to %d", nodePortLeast, nodePortMost), "nodes give port %d to no Service", s.Pod.NodePort)
 	}
-	for _, name := range append(s.Pod.Folders, s.Daemon) {
+	for _, name := range append([]string{s.Daemon}, s.Pod.Folders...) {
 		if !podName.MatchString(name) {
 			return document.Errorf(at, "write small letters, digits and - within, at most 30", "Kubernetes takes no %q for a name", name)
 		}

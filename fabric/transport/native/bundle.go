@@ -190,8 +190,8 @@ func (b *bundle) ended(i int, l *lane) {
 	}
 }
 
-// add takes a piece, and keeps it. Those of blocks that are whole, and of connections that are over,
-// were on their way.
+// add takes a piece, and keeps it. Those of blocks that are whole, and of connections that
+// are over, were on their way.
 func (b *bundle) add(s shard, piece []byte) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -100,17 +100,20 @@ func (p *Pool) offerTo(c *connection) {
 // replaced may be on their way: a connection that has one keeps it.
 func (c *connection) useBundle(b *bundle, use bool) {
 	u := c.bundled.Load()
-	switch {
-	case !use && u != nil && u.active.Swap(false):
-		c.offerBundle(u.id, 0)
-	case use && (u == nil || u.bundle.over()):
+	if !use {
+		if u != nil && u.active.Swap(false) {
+			c.offerBundle(u.id, 0)
+		}
+		return
+	}
+	if u == nil || u.bundle.over() {
 		var err error
 		if u, err = c.bundleWith(b, 0); err != nil {
 			c.end(err)
 			return
 		}
-		c.offerBundle(b.id, u.number)
-	case use && !u.active.Load():
+	}
+	if !u.active.Load() {
 		c.offerBundle(u.id, u.number)
 	}
 }

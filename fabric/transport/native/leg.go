@@ -32,6 +32,9 @@ func (c count) minus(before count) count {
 	return count{c.packets - before.packets, c.lost - min(c.lost, before.lost)}
 }
 
+// loses says that more than one packet of so many is lost, and no fewer than by chance.
+func (c count) loses(oneOf, least uint32) bool { return c.lost >= least && oneOf*c.lost > c.packets }
+
 // tally is what of TCP's counts has been told.
 type tally struct {
 	mu   sync.Mutex
@@ -137,9 +140,7 @@ func (t *tally) wait(lost uint32, inUse, queue bool) (sure uint32) {
 	return sure
 }
 
-// congested says whether a queue stands on the leg's path now.
-func (l leg) congested() bool { return congestedBy(l.info()) }
-
+// congestedBy says whether a queue stands on a path, by what TCP knows of it.
 func congestedBy(i *unix.TCPInfo) bool {
 	return i != nil && congested(micros(i.Rtt), micros(i.Min_rtt), micros(i.Rttvar))
 }

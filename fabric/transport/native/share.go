@@ -48,10 +48,7 @@ func (c *connection) share(now time.Time, lasts bool) {
 
 // floods says that one of twenty packets is lost, and not by chance: BBR that has yet to find
 // where the path ends sends thrice what it carries.
-func (c count) floods() bool {
-	const lostLeast, lossOne = 10, 20
-	return c.lost >= lostLeast && lossOne*c.lost > c.packets
-}
+func (c count) floods() bool { return c.loses(20, 10) }
 
 // crowded says whether a queue stands on the path. BBR alone leaves none.
 func crowded(rtt, least time.Duration) bool {

@@ -38,10 +38,9 @@ func NewTraining(perConnection, perHour int64) *Training {
 
 // lesson is how far the training of a connection has come.
 type lesson struct {
-	sent        int64
-	rtt, least  time.Duration // now, and the least there was
-	packets     uint32
-	retransmits uint32
+	sent       int64
+	rtt, least time.Duration // now, and the least there was
+	count                    // what TCP sent again is what was lost
 	// standing is since when a queue stands on the path, zero while there is none.
 	standing time.Time
 	// rate is the most that came through, in bytes a second; before is what it was when a
@@ -91,8 +90,7 @@ const shortest = time.Millisecond
 // over says whether a connection has learnt what there is to learn, or costs others
 // something: one of two hundred packets is lost, and no few by chance.
 func (l *lesson) over(most int64) bool {
-	const lossOne, retransmitsLeast = 200, 4
-	return l.sent >= most || l.least < shortest || l.rounds > roundsMost || l.retransmits >= retransmitsLeast && l.retransmits*lossOne > l.packets
+	return l.sent >= most || l.least < shortest || l.rounds > roundsMost || l.loses(200, 4)
 }
 
 // queued says whether a queue stands for a round trip, and so has to go before more is sent.
@@ -223,7 +221,10 @@ func (t *Training) probe(p padding, most int64, after lesson) {
 	defer func() {
 		p.drain(p.idle)
 		now := p.info()
-		if before != nil && now != nil && (congestedBy(now) || countOf(now).minus(countOf(before)).full()) {
+		if before == nil || now == nil {
+			return
+		}
+		if congestedBy(now) || countOf(now).minus(countOf(before)).loses(50, 1) { // others have filled the path
 			p.forgive()
 			p.blame(false)
 		}
@@ -231,19 +232,13 @@ func (t *Training) probe(p padding, most int64, after lesson) {
 	known := time.Now().Add(2 * after.least) // until then TCP tells of the lesson's queue
 	for ; left > 0 && p.idle(); left -= int64(len(p.bytes)) {
 		now := time.Now()
-		if now.After(known) && p.congested() || !t.budget.AllowN(now, len(p.bytes)) {
+		if now.After(known) && congestedBy(p.info()) || !t.budget.AllowN(now, len(p.bytes)) {
 			return
 		}
 		if err := p.out(p.bytes); err != nil {
 			return // who reads is told too
 		}
 	}
-}
-
-// full says that more is lost of a probe than paths lose: others have filled this one.
-func (c count) full() bool {
-	const lossOne = 50
-	return lossOne*c.lost > c.packets
 }
 
 // probes are the bytes of a probe that follows, and how many of them in a second: none where
@@ -264,7 +259,7 @@ func (l *lesson) ask(of leg) bool {
 		return false
 	}
 	l.see(time.Now(), micros(info.Rtt), micros(info.Min_rtt), micros(info.Rttvar))
-	l.packets, l.retransmits, l.rate = info.Data_segs_out, info.Total_retrans, max(l.rate, info.Delivery_rate)
+	l.count, l.rate = count{info.Data_segs_out, info.Total_retrans}, max(l.rate, info.Delivery_rate)
 	l.note(info.Delivered, info.Unacked, l.rate)
 	return true
 }

@@ -8,7 +8,7 @@ import (
 // Training ends with the budget, and where it would cost others something.
 func TestOver(t *testing.T) {
 	const most = 1 << 20
-	fine := lesson{sent: 1 << 19, rtt: 21 * time.Millisecond, least: 20 * time.Millisecond, packets: 400}
+	fine := lesson{sent: 1 << 19, rtt: 21 * time.Millisecond, least: 20 * time.Millisecond, count: count{packets: 400}}
 	with := func(change func(*lesson)) lesson {
 		l := fine
 		change(&l)
@@ -21,10 +21,10 @@ func TestOver(t *testing.T) {
 		"fine":                {fine, false},
 		"the budget is spent": {with(func(l *lesson) { l.sent = most }), true},
 		"a short path":        {with(func(l *lesson) { l.least = 200 * time.Microsecond }), true},
-		"three were lost":     {with(func(l *lesson) { l.retransmits = 3 }), false},
-		"many were":           {with(func(l *lesson) { l.retransmits = 4 }), true},
+		"three were lost":     {with(func(l *lesson) { l.lost = 3 }), false},
+		"many were":           {with(func(l *lesson) { l.lost = 4 }), true},
 		"nothing more comes":  {with(func(l *lesson) { l.rounds = roundsMost + 1 }), true},
-		"few of many were":    {with(func(l *lesson) { l.retransmits, l.packets = 4, 4000 }), false},
+		"few of many were":    {with(func(l *lesson) { l.lost, l.packets = 4, 4000 }), false},
 	} {
 		if got := c.at.over(most); got != c.want {
 			t.Errorf("%s: over %t", name, got)
