@@ -210,22 +210,19 @@ func (t *Training) fill(p padding, most int64, at *lesson) {
 // makes no queue, so what is lost of it is the path's, unless others have made one.
 func (t *Training) probe(p padding, most int64, after lesson) {
 	left, rate := after.probes(most)
-	if left <= 0 || !p.idle() {
+	before := p.info()
+	if left <= 0 || before == nil || !p.idle() {
 		return
 	}
 	p.hold(padWaiting)
 	defer p.hold(0)
 	p.pace(rate)
 	defer p.pace(unpaced)
-	before := p.info()
 	defer func() {
 		p.drain(p.idle)
 		now := p.info()
-		if before == nil || now == nil {
-			return
-		}
-		if congestedBy(now) || countOf(now).minus(countOf(before)).loses(50, 1) { // others have filled the path
-			p.forgive()
+		if now != nil && (congestedBy(now) || countOf(now).minus(countOf(before)).loses(50, 1)) {
+			p.forgive() // others have filled the path
 			p.blame(false)
 		}
 	}()
