@@ -54,6 +54,7 @@ func parseExpected(text string) ([]result, error) {
 
 var (
 	errVerdict = errors.New("it begins with none of pass, fail and skip")
+	errName    = errors.New("the name of a spec does not end in ' #': it would be read as the mark of a reason")
 	errReason  = errors.New("a spec that does not pass has its reason behind '" + reasonMark + "', one that passes has none")
 )
 
@@ -66,6 +67,8 @@ func parseLine(line string) (result, error) {
 		return result{}, errVerdict
 	case (r.verdict == pass) != (r.reason == ""):
 		return result{}, errReason
+	case strings.HasSuffix(r.name, strings.TrimRight(reasonMark, " ")):
+		return result{}, errName
 	}
 	return r, nil
 }

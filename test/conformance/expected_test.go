@@ -29,12 +29,14 @@ func TestParseExpected(t *testing.T) {
 		t.Errorf("%v, %v", got, err)
 	}
 	for text, want := range map[string]string{
-		"passed x":         "line 1: " + errVerdict.Error(),
-		"\npass":           "line 2: " + errVerdict.Error(),
-		"fail x":           "line 1: " + errReason.Error(),
-		"skip x # ":        "line 1: " + errReason.Error(),
-		"pass x # because": "line 1: " + errReason.Error(),
-		"pass x\npass x":   "line 2: x is there twice",
+		"passed x":           "line 1: " + errVerdict.Error(),
+		"\npass":             "line 2: " + errVerdict.Error(),
+		"fail x":             "line 1: " + errReason.Error(),
+		"skip x # ":          "line 1: " + errReason.Error(),
+		"pass x # because":   "line 1: " + errReason.Error(),
+		"pass x\npass x":     "line 2: x is there twice",
+		"fail x #\u00a0 # y": "line 1: " + errName.Error(),
+		"pass x #":           "line 1: " + errName.Error(),
 	} {
 		if _, err := parseExpected(text); err == nil || err.Error() != want {
 			t.Errorf("%q: got %v, want %s", text, err, want)
@@ -148,6 +150,7 @@ func TestExpectedFile(t *testing.T) {
 func FuzzExpected(f *testing.F) {
 	f.Add(sample)
 	f.Add("pass a # b")
+	f.Add("fail a #\u00a0 # b")
 	f.Fuzz(func(t *testing.T, text string) {
 		all, err := parseExpected(text)
 		if err != nil {
