@@ -13,14 +13,14 @@ import (
 )
 
 // Offer keeps a connection open to a gateway of a peer who cannot call here, at HOST:PORT,
-// and answers what is asked on it, until the second context ends; what is open then goes on
-// until the first does. When there is a connection, and why there is none any more or from
+// and answers what is asked on it, until the second context ends; flows that are open then go
+// on until the first does. When there is a connection, and why there is none any more or from
 // the start, is told.
 func (s *Server) Offer(ctx, until context.Context, address string, config *tls.Config, tell func(error)) {
 	var serving sync.WaitGroup
 	redial(until, tell, func() (*quic.Conn, error) { return dial(until, address, config, settings(false)) },
 		func(conn *quic.Conn) error {
-			serving.Go(func() { s.serve(ctx, conn, config.VerifyConnection) })
+			serving.Go(func() { s.serve(ctx, until, conn, config.VerifyConnection) })
 			select {
 			case <-conn.Context().Done():
 			case <-until.Done():

@@ -62,6 +62,44 @@ func TestOfferRefused(t *testing.T) {
 	<-over
 }
 
+// A connection that is offered no more takes no new flow, goes on for those that it has, and
+// ends after them.
+func TestOfferEnds(t *testing.T) {
+	t.Parallel() // it waits for seconds
+	wanting := &backend{offered: NewOfferedLink(nil, new(Drops), func(error) {})}
+	address, stores := offeredTo(t, wanting)
+	offering, err := NewServer("", nil, &backend{address: echo(t)}, new(Drops))
+	if err != nil {
+		t.Fatal(err)
+	}
+	until, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	over := make(chan struct{})
+	go func() {
+		offering.Offer(t.Context(), until, address, stores["c2"].Client("c1", ProtocolReverse), func(error) {})
+		close(over)
+	}()
+	link := wanting.offered
+	transporttest.Await(t, "a connection", func() bool { return link.Path().Ready })
+	heard := make(chan []byte, 1)
+	f, err := link.Open(asking, func(b []byte) { heard <- b }, func(transport.Code) {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	cancel()
+	transporttest.Await(t, "no way for new flows", func() bool { return !link.Path().Ready })
+	if _, err := link.Open(asking, func([]byte) {}, func(transport.Code) {}); !errors.Is(err, transport.ErrNotOpened) {
+		t.Errorf("a new flow: %v", err)
+	}
+	f.Send([]byte("still there"))
+	if got := <-heard; string(got) != "still there" {
+		t.Errorf("heard %q", got)
+	}
+	f.End(Over)
+	<-over
+	transporttest.Await(t, "no connection", func() bool { return len(link.connections()) == 0 })
+}
+
 // Who is called by a connection that it has opened opens no flow itself, and not too many
 // connections.
 func TestOfferMisbehaves(t *testing.T) {

@@ -123,7 +123,7 @@ func (s *Server) Run(ctx context.Context) {
 		if err != nil { // it accepts no more
 			break
 		}
-		serving.Go(func() { s.serve(ctx, conn, nil) })
+		serving.Go(func() { s.serve(ctx, ctx, conn, nil) })
 	}
 	_ = s.listener.Close()
 	serving.Wait()
@@ -131,9 +131,9 @@ func (s *Server) Run(ctx context.Context) {
 	_ = s.socket.Close()
 }
 
-// serve answers a peer until the connection ends, or the context; one that has opened it to
-// be called is called by it.
-func (s *Server) serve(ctx context.Context, conn *quic.Conn, trust func(tls.ConnectionState) error) {
+// serve answers a peer until the connection ends, or the context, and takes new flows until
+// the second context ends; one that has opened it to be called is called by it.
+func (s *Server) serve(ctx, until context.Context, conn *quic.Conn, trust func(tls.ConnectionState) error) {
 	stop := context.AfterFunc(ctx, func() { _ = conn.CloseWithError(codeEnded, "") }) // it is over either way
 	defer stop()
 	peer, err := identity.Peer(conn.ConnectionState().TLS)
@@ -148,6 +148,7 @@ func (s *Server) serve(ctx context.Context, conn *quic.Conn, trust func(tls.Conn
 	}
 	c := &served{connection: newConnection(conn, s.drops), peer: peer, requests: map[*Flow]transport.Request{}, trust: trust}
 	s.take(c)
+	defer context.AfterFunc(until, c.leave)()
 	go s.streams(c)
 	err = c.serve()
 	s.drop(c)
@@ -257,11 +258,30 @@ func (c *served) forget(f *Flow) {
 	delete(c.requests, f)
 }
 
-// leave tells the peer to open no more flows.
+// leave tells the peer to open no more flows, and ends the connection after the last.
 func (c *served) leave() {
 	c.hurry()
-	if s, err := c.conn.OpenUniStream(); err == nil {
-		_ = s.Close() // which says it
+	s, err := c.conn.OpenUniStream()
+	if err != nil { // it is over, or was told before
+		return
+	}
+	_ = s.Close() // which says it
+	go c.endUnused()
+}
+
+// endUnused ends a connection without flows. Those that were on the way when the peer was
+// told have come by the first look.
+func (c *served) endUnused() {
+	tick := time.NewTicker(leavingIdleAfter)
+	defer tick.Stop()
+	for c.conn.Context().Err() == nil {
+		select {
+		case <-c.conn.Context().Done():
+		case <-tick.C:
+			if c.count() == 0 {
+				_ = c.conn.CloseWithError(codeEnded, "") // it is over either way
+			}
+		}
 	}
 }
 
