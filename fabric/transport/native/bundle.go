@@ -24,6 +24,8 @@ type bundle struct {
 	id     bundleID
 	codecs codecs
 	lanes  []atomic.Pointer[lane]
+	// ahead is how many bytes of blocks the peer has not taken, with those about to be sent.
+	ahead atomic.Int64
 
 	mu      sync.Mutex
 	arrived *sync.Cond
@@ -62,8 +64,10 @@ const (
 	// blocksAhead is how many blocks of a connection may be on their way or not taken, and
 	// bytesAhead after how many bytes of them its side waits.
 	blocksAhead, bytesAhead = 64, 4 << 20
-	// bundleRoom bounds what a side holds of blocks.
-	bundleRoom = 48 << 20
+	// bundleAhead is after how many bytes of all connections they send none: services that
+	// read slowly have used up what the peer holds for them. bundleRoom bounds what a side
+	// holds, with what it has not heard to be over.
+	bundleAhead, bundleRoom = 32 << 20, 48 << 20
 )
 
 // blockLate is how long a block may take of which pieces may have been lost with a lane.
@@ -151,6 +155,15 @@ func (b *bundle) settled() bool {
 		}
 	}
 	return true
+}
+
+// promise has a block of any size sent, if the peer may hold one more.
+func (b *bundle) promise() bool {
+	if b.ahead.Add(blockMax) <= bundleAhead {
+		return true
+	}
+	b.ahead.Add(-blockMax)
+	return false
 }
 
 // send sends a block in pieces. It waits for lanes that are slow only if the others carry

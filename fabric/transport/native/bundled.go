@@ -62,6 +62,9 @@ func (u *bundled) leave() bool {
 	u.forget(u.number)
 	u.mu.Lock()
 	defer u.mu.Unlock()
+	if !u.over {
+		u.bundle.ahead.Add(-int64(u.bytes))
+	}
 	u.over = true
 	u.room.Broadcast()
 	return len(u.ahead) == 0
@@ -84,20 +87,22 @@ func (u *bundled) usable() bool {
 	return !u.bundle.over()
 }
 
-// block sends bytes of a stream in pieces.
+// block sends bytes of a stream in pieces, after a promise.
 func (u *bundled) block(stream uint32, data []byte) error {
 	u.mu.Lock()
 	for (len(u.ahead) >= blocksAhead || u.bytes >= bytesAhead) && !u.over {
 		u.room.Wait()
 	}
-	over := u.over
 	u.mu.Unlock()
-	if over {
-		return ErrClosed
-	}
 	u.order.Lock()
 	defer u.order.Unlock()
 	u.mu.Lock()
+	if u.over {
+		u.mu.Unlock()
+		u.bundle.ahead.Add(-blockMax)
+		return ErrClosed
+	}
+	u.bundle.ahead.Add(int64(len(data) - blockMax))
 	u.sent++
 	u.ahead, u.bytes = append(u.ahead, len(data)), u.bytes+len(data)
 	k := block{u.number, u.sent}
@@ -154,10 +159,14 @@ func (u *bundled) credited(n uint32) error {
 	if n == 0 || n > uint32(len(u.ahead)) {
 		return fmt.Errorf("%d blocks taken of %d: %w", n, len(u.ahead), transport.ErrProtocol)
 	}
+	before := u.bytes
 	for _, size := range u.ahead[:n] {
 		u.bytes -= size
 	}
 	u.ahead = u.ahead[n:]
+	if !u.over {
+		u.bundle.ahead.Add(int64(u.bytes - before))
+	}
 	u.room.Broadcast()
 	return nil
 }

@@ -36,16 +36,26 @@ type connection struct {
 	mu sync.Mutex
 	// streams by number, of those from which bytes may come yet.
 	streams map[uint32]*stream
-	current *stream          // the one that owns the connection, by not having said its end
+	current owner
 	live    map[*stream]bool // those that are not over
 	retired bool             // it ends with the last of them
 	numbers
 	err error // why the connection is over
 }
 
+// owner is the stream that owns a connection: until it is over, and the side that was called
+// has passed on all of it, for what stands before another would hold that up.
+type owner struct {
+	*stream
+	done bool // that side has said so; there it is so from the begin
+}
+
 // numbers are those of streams: of the newest, and of one that a copy of its open frame has
 // opened, until that frame comes.
-type numbers struct{ last, opensEarly uint32 }
+type numbers struct {
+	last, opensEarly uint32
+	telling          atomic.Int32 // how many have an end that is being told
+}
 
 // road is the way of a connection, as far as it is known.
 type road struct {
@@ -75,9 +85,12 @@ type side struct {
 	bundleOf func(bundleID) *bundle
 }
 
-// streamsMax is how many streams a connection may have, one that owns it and those that
-// only the other side has yet to end.
+// streamsMax is how many streams a connection may have: one that owns it, and those before
+// whose ends are being told.
 const streamsMax = 64
+
+// doneLate is how long a peer may take to be done with a stream that was broken off.
+const doneLate = 5 * time.Second
 
 func newConnection(conn net.Conn, b *buffers) *connection {
 	return &connection{conn: conn, road: road{leg: legOf(conn)}, buffers: b, streams: map[uint32]*stream{}, live: map[*stream]bool{}}
@@ -126,9 +139,14 @@ func (c *connection) frame(h header) error {
 		return c.ofBundle(h)
 	case kindLoss:
 		return c.lossTold()
+	case kindReset:
+		return c.resetByPeer(h.stream)
 	}
-	if h.kind == kindAccept && c.open != nil {
-		return fmt.Errorf("stream %d accepted by who opened it: %w", h.stream, transport.ErrProtocol)
+	if (h.kind == kindAccept || h.kind == kindDone) && c.open != nil {
+		return fmt.Errorf("stream %d accepted or done by who opened it: %w", h.stream, transport.ErrProtocol)
+	}
+	if h.kind == kindDone {
+		defer c.done(h.stream)
 	}
 	s := c.stream(h.stream)
 	if s == nil { // it was reset here, and the peer does not know yet
@@ -138,18 +156,82 @@ func (c *connection) frame(h header) error {
 	switch h.kind {
 	case kindData:
 		return s.deliver(h.length)
-	case kindFIN:
-		s.peerFinished()
-		return nil
 	case kindAccept:
 		return s.peerAccepted()
 	}
+	s.peerFinished()
+	return nil
+}
+
+// resetByPeer ends a stream that the peer has broken off. Who was called says that it is done
+// with it.
+func (c *connection) resetByPeer(id uint32) error {
 	var code [codeBytes]byte
 	if _, err := io.ReadFull(c.conn, code[:]); err != nil {
 		return err
 	}
-	s.peerReset(transport.Code(binary.BigEndian.Uint32(code[:])))
+	if c.open == nil {
+		c.done(id)
+	}
+	c.mu.Lock()
+	s := c.current.stream
+	c.mu.Unlock()
+	if s == nil || s.id != id { // it is over
+		return nil
+	}
+	s.heard.Store(true)
+	if s.peerReset(transport.Code(binary.BigEndian.Uint32(code[:]))) && c.open != nil {
+		go c.tell(kindDone, id, nil) // who reads never waits to write
+	}
 	return nil
+}
+
+// done notes that the peer has passed on all of a stream.
+func (c *connection) done(id uint32) {
+	c.mu.Lock()
+	if c.current.stream != nil && c.current.id == id {
+		c.current.done = true
+	}
+	c.mu.Unlock()
+	c.free()
+}
+
+// free lets another stream begin, if the one that owns the connection does so no more; or
+// ends the connection, if there is to be no other.
+func (c *connection) free() {
+	c.mu.Lock()
+	freed := c.current.done && !c.live[c.current.stream]
+	if freed {
+		c.current = owner{}
+	}
+	over := c.retired && c.carriesNoneLocked()
+	c.mu.Unlock()
+	if freed && c.freed != nil {
+		c.freed(c)
+	}
+	if over {
+		c.end(ErrClosed)
+	}
+}
+
+// carriesNoneLocked says whether no stream is on the connection.
+func (c *connection) carriesNoneLocked() bool { return len(c.live) == 0 && c.current.stream == nil }
+
+// awaitDone ends the connection if the peer is not done in time with a stream that was broken
+// off: what the service does not read stands before all else.
+func (c *connection) awaitDone(s *stream) {
+	owns := func() bool {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		return c.err == nil && c.current.stream == s
+	}
+	if owns() {
+		time.AfterFunc(doneLate, func() {
+			if owns() {
+				c.end(errSilent)
+			}
+		})
+	}
 }
 
 // opened begins a stream that the peer asks for.
@@ -188,12 +270,17 @@ func (c *connection) accept(id uint32) (*stream, error) {
 		return nil, fmt.Errorf("stream %d after stream %d: %w", id, c.last, transport.ErrProtocol)
 	case len(c.streams) > 0:
 		return nil, fmt.Errorf("stream %d before the one before has ended: %w", id, transport.ErrProtocol)
-	case len(c.live) >= streamsMax:
+	case c.crowdedLocked():
 		return nil, fmt.Errorf("more than %d streams: %w", streamsMax, transport.ErrProtocol)
 	}
 	c.last = id
-	return c.addLocked(id), nil
+	s := c.addLocked(id)
+	c.current = owner{s, true}
+	return s, nil
 }
+
+// crowdedLocked says whether there are too many streams for another.
+func (c *connection) crowdedLocked() bool { return len(c.live)+int(c.telling.Load()) >= streamsMax }
 
 // begin makes the next stream of this side.
 func (c *connection) begin(t *transport.Traffic) (*stream, error) {
@@ -208,7 +295,7 @@ func (c *connection) begin(t *transport.Traffic) (*stream, error) {
 	c.last++
 	s := c.addLocked(c.last)
 	s.traffic = t
-	c.current = s
+	c.current = owner{stream: s}
 	return s, nil
 }
 
@@ -226,7 +313,7 @@ func (c *connection) stream(id uint32) *stream {
 }
 
 // changed notes that directions of a stream are over: what still comes of one whose
-// peer has ended is skipped, and one that has said its end no longer owns the connection.
+// peer has ended is skipped.
 func (c *connection) changed(s *stream, mine, theirs bool) {
 	c.mu.Lock()
 	if !theirs {
@@ -235,25 +322,15 @@ func (c *connection) changed(s *stream, mine, theirs bool) {
 	if !mine && !theirs {
 		delete(c.live, s)
 	}
-	freed := !mine && c.current == s
-	if freed {
-		c.current = nil
-	}
-	done := c.retired && len(c.live) == 0
 	c.mu.Unlock()
-	if freed && c.freed != nil {
-		c.freed(c)
-	}
-	if done {
-		c.end(ErrClosed)
-	}
+	c.free()
 }
 
 // retire ends the connection when its last stream does, and has it take no others.
 func (c *connection) retire() {
 	c.mu.Lock()
 	c.retired = true
-	idle := len(c.live) == 0
+	idle := c.carriesNoneLocked()
 	c.mu.Unlock()
 	if idle {
 		c.end(ErrClosed)
@@ -308,7 +385,7 @@ func (c *connection) count() int {
 func (c *connection) idle() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.err == nil && !c.retired && len(c.live) == 0
+	return c.err == nil && !c.retired && c.carriesNoneLocked()
 }
 
 // taught tells the peer that this side knows the path, or will learn no more of it.
@@ -359,9 +436,14 @@ func (c *connection) out(k kind, stream uint32, buf []byte) error {
 
 // reset tells the peer that a stream is over.
 func (c *connection) reset(stream uint32, code transport.Code) {
-	var b [headerBytes + codeBytes]byte
-	binary.BigEndian.PutUint32(b[headerBytes:], uint32(code))
-	if err := c.out(kindReset, stream, b[:]); err != nil {
+	c.tell(kindReset, stream, binary.BigEndian.AppendUint32(nil, uint32(code)))
+}
+
+// tell tells the peer an end of a stream.
+func (c *connection) tell(k kind, stream uint32, payload []byte) {
+	c.telling.Add(1)
+	defer c.telling.Add(-1)
+	if err := c.out(k, stream, append(make([]byte, headerBytes, headerBytes+codeBytes), payload...)); err != nil {
 		c.end(err)
 	}
 }

@@ -78,11 +78,12 @@ func (c *connection) openedEarly(id uint32, body []byte) error {
 		return err
 	}
 	c.mu.Lock()
-	next := c.err == nil && id == c.last+1 && len(c.streams) == 0 && len(c.live) < streamsMax
+	next := c.err == nil && id == c.last+1 && len(c.streams) == 0 && !c.crowdedLocked()
 	var s *stream
 	if next {
 		c.last, c.opensEarly = id, id
 		s = c.addLocked(id)
+		c.current = owner{s, true}
 	}
 	c.mu.Unlock()
 	if !next {

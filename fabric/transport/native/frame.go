@@ -25,6 +25,7 @@ const (
 	kindBundle                 // blocks may come and go by a bundle
 	kindTaken                  // blocks were taken
 	kindLoss                   // packets that were sent, and how many of them were lost
+	kindDone                   // all of a stream was passed on: it is over, and the connection free
 )
 
 const (
@@ -76,7 +77,7 @@ func parseHeader(b [headerBytes]byte) (header, error) {
 		least = sizeBytes
 	case kindData:
 		least = 1
-	case kindFIN, kindAccept, kindLeave:
+	case kindFIN, kindAccept, kindLeave, kindDone:
 		most = 0
 	case kindReset:
 		least, most = codeBytes, codeBytes
@@ -97,7 +98,7 @@ func parseHeader(b [headerBytes]byte) (header, error) {
 	if h.length < least || h.length > most {
 		return h, fmt.Errorf("a frame of kind %d with %d bytes: %w", h.kind, h.length, transport.ErrProtocol)
 	}
-	ofStream := h.kind <= kindAccept || h.kind == kindBlock
+	ofStream := h.kind <= kindAccept || h.kind == kindBlock || h.kind == kindDone
 	if ofStream != (h.stream != 0) {
 		return h, fmt.Errorf("a frame of kind %d of stream %d: %w", h.kind, h.stream, transport.ErrProtocol)
 	}

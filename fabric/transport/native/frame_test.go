@@ -72,6 +72,7 @@ func TestMisbehaviour(t *testing.T) {
 		"a reset without a code":       frame(kindReset, 1),
 		"accepted with bytes":          frame(kindAccept, 1, 1),
 		"accepted by who opened it":    frame(kindAccept, 1),
+		"done with by who opened it":   frame(kindDone, 1),
 		"an open frame too short":      frame(kindOpen, 1, 0),
 		"a message past its frame":     frame(kindOpen, 1, 0, 9, 0xa0),
 		"a message that is no CBOR":    frame(kindOpen, 1, 0, 1, 0xff),

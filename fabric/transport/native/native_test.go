@@ -360,36 +360,41 @@ func TestBundleEnds(t *testing.T) {
 	ask(t, p, 3<<20, func() {})
 }
 
-// A service that does not read holds up its stream alone, and the gateways hold no more
-// for it than they may.
-func TestSlowReader(t *testing.T) {
-	held := make(chan *net.TCPConn, 1)
-	p := newPair(t, 2, to(transporttest.Listen(t, func(c *net.TCPConn) {
-		first := make([]byte, 4)
-		if _, err := io.ReadFull(c, first); err == nil && string(first) == "hold" {
-			held <- c
-			return
-		}
-		_, _ = c.Write(first)
-		transporttest.Echo(c)
-	})))
+// Services that do not read hold up their streams alone, and the gateways hold no more for
+// them than they may.
+func TestSlowReaders(t *testing.T) {
+	for name, c := range map[string]struct{ streams, bytes int }{"one": {1, 100 << 20}, "many": {20, 7 << 20}} {
+		t.Run(name, func(t *testing.T) { slowReaders(t, c.streams, c.bytes) })
+	}
+}
+
+func slowReaders(t *testing.T, streams, bytes int) {
+	address, held := stalling(t)
+	p := newPair(t, 2, to(address))
 	p.pool.Lose(true)
 	transporttest.Await(t, "connections that send blocks", func() bool { n, _ := p.pool.Bundled(); return n > 1 })
-	slow := transporttest.Dial(t, p.front)
-	_ = slow.SetDeadline(time.Time{})
-	go func() {
-		_, _ = slow.Write(append([]byte("hold"), make([]byte, 100<<20)...))
-		slow.Close()
-	}()
-	c := <-held
+	for range streams {
+		slow := transporttest.Dial(t, p.front)
+		_ = slow.SetDeadline(time.Time{})
+		go func() {
+			_, _ = slow.Write(append([]byte("hold"), make([]byte, bytes)...))
+			slow.Close()
+		}()
+	}
+	all := make([]*net.TCPConn, streams)
+	for i := range all {
+		all[i] = <-held
+	}
 	for range 3 {
 		ask(t, p, 3<<20, func() {})
 	}
-	n, err := io.Copy(io.Discard, c)
-	if err != nil || n != 100<<20 {
-		t.Errorf("%d bytes came, %v", n, err)
+	for _, c := range all {
+		n, err := io.Copy(io.Discard, c)
+		if err != nil || n != int64(bytes) {
+			t.Errorf("%d bytes came, %v", n, err)
+		}
+		c.Close()
 	}
-	c.Close()
 }
 
 // A peer that ends connections as soon as they are there is not called again and again.

@@ -31,17 +31,20 @@ type stream struct {
 	joined chan struct{}  // closed when app is there, or never will be
 	// accepted is closed when the peer says that the service has accepted.
 	accepted chan struct{}
-	// mine and theirs are the directions that are open yet.
-	mine, theirs bool
-	err          error // why it was broken off
-	ended        chan struct{}
+	directions
+	err   error // why it was broken off
+	ended chan struct{}
 
 	sent int64 // bytes of the socket's; pump's alone once it runs
 	in   inflow
 }
 
+// directions of a stream: mine and theirs are those that are open yet, and the end of mine
+// may have been said a moment before.
+type directions struct{ mine, theirs, said bool }
+
 func newStream(id uint32, c *connection) *stream {
-	return &stream{id: id, c: c, begun: time.Now(), mine: true, theirs: true, joined: make(chan struct{}), accepted: make(chan struct{}), ended: make(chan struct{})}
+	return &stream{id: id, c: c, begun: time.Now(), directions: directions{mine: true, theirs: true}, joined: make(chan struct{}), accepted: make(chan struct{}), ended: make(chan struct{})}
 }
 
 // join gives the stream its socket. It says whether the stream is still wanted.
@@ -119,7 +122,7 @@ func (s *stream) pump() {
 func (s *stream) send(buf []byte, b *burst, now time.Time) (int, error) {
 	u, data := s.c.bundled.Load(), buf[headerBytes:]
 	p := b.add(len(data), now)
-	if p == swells && len(data) >= blockLeast && u.usable() {
+	if p == swells && len(data) >= blockLeast && u.usable() && u.promise() {
 		return s.sendBlock(u, data, b, now)
 	}
 	if err := s.c.out(kindData, s.id, buf); err != nil {
@@ -189,10 +192,18 @@ func (b *burst) lasts(now time.Time) bool {
 	return b.bytes >= burstMost || now.Sub(b.begun) > long
 }
 
-// finish tells the peer that no more bytes come.
+// finish tells the peer that no more bytes come; who was called and has passed on all, that
+// it is done.
 func (s *stream) finish() {
 	var b [headerBytes]byte
-	if err := s.c.out(kindFIN, s.id, b[:]); err != nil {
+	k := kindFIN
+	s.mu.Lock()
+	s.said = true
+	if s.c.open != nil && !s.theirs {
+		k = kindDone
+	}
+	s.mu.Unlock()
+	if err := s.c.out(k, s.id, b[:]); err != nil {
 		s.c.end(err)
 		s.fail(err)
 		return
@@ -206,7 +217,14 @@ func (s *stream) peerFinished() {
 	if s.app != nil {
 		_ = s.app.CloseWrite() // of a socket that is gone pump tells
 	}
-	s.close(func() { s.theirs = false })
+	done := false
+	s.close(func() {
+		s.theirs = false
+		done = s.c.open != nil && s.said && s.err == nil
+	})
+	if done {
+		go s.c.tell(kindDone, s.id, nil) // who reads never waits to write
+	}
 }
 
 // close ends a direction, and with the second one the stream.
@@ -275,8 +293,8 @@ func (s *stream) deliverBlock(bytes net.Buffers) {
 	}
 }
 
-// peerReset ends a stream that the peer has broken off.
-func (s *stream) peerReset(code transport.Code) { s.fail(&transport.Refusal{Code: code}) }
+// peerReset ends a stream that the peer has broken off. It says whether it was not over.
+func (s *stream) peerReset(code transport.Code) bool { return s.fail(&transport.Refusal{Code: code}) }
 
 // breakOff ends a stream whose connection is gone.
 func (s *stream) breakOff(err error) { s.fail(err) }
@@ -298,6 +316,7 @@ func (s *stream) fail(err error) bool {
 	s.mu.Unlock()
 	if first {
 		s.c.changed(s, false, false)
+		s.c.awaitDone(s)
 	}
 	return first
 }
