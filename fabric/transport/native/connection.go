@@ -71,7 +71,8 @@ type road struct {
 type side struct {
 	// open begins the streams that the peer asks for; nil where it may not.
 	open func(c *connection, s *stream, r transport.Request)
-	// freed is called when the connection can take another stream.
+	// over is called when a stream is, freed when the connection can take another.
+	over  func()
 	freed func(c *connection)
 	// told is called when the peer says that it knows the path; nil where nothing follows.
 	told func()
@@ -319,10 +320,14 @@ func (c *connection) changed(s *stream, mine, theirs bool) {
 	if !theirs {
 		delete(c.streams, s.id)
 	}
-	if !mine && !theirs {
+	over := !mine && !theirs && c.live[s]
+	if over {
 		delete(c.live, s)
 	}
 	c.mu.Unlock()
+	if over && c.over != nil {
+		c.over()
+	}
 	c.free()
 }
 

@@ -22,7 +22,6 @@ func stalling(t *testing.T) (address string, held chan *net.TCPConn) {
 	return transporttest.Listen(t, func(c *net.TCPConn) {
 		first := make([]byte, 4)
 		if _, err := io.ReadFull(c, first); err == nil && string(first) == "hold" {
-			_ = c.SetReadBuffer(4 << 10)
 			held <- c
 			return
 		}
@@ -69,6 +68,8 @@ func TestNextToStalled(t *testing.T) {
 			for range 3 {
 				answered(t, p)
 			}
+			p.cut()
+			transporttest.Await(t, "no stream", func() bool { return p.pool.Path().Streams == 0 })
 		})
 	}
 }

@@ -332,8 +332,8 @@ func dial(ctx context.Context, address string, config *tls.Config, congestion, p
 func (p *Pool) run(conn net.Conn, over *tls.Conn, own bool) (*connection, error) {
 	c := newConnection(conn, p.buffers)
 	c.own = own
+	c.over = p.released
 	c.freed = func(c *connection) {
-		p.released()
 		if c.own && !c.here.Load() { // a stream could not wait until it knew its path
 			go p.learn(c)
 			return
