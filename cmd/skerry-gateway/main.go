@@ -67,7 +67,7 @@ func command() *cobra.Command {
 }
 
 // resourcesEvery is how often it looks whether the files have changed.
-const resourcesEvery = 500 * time.Millisecond
+const resourcesEvery = time.Second
 
 // serve runs the gateway by the files of a folder, as they are and as they change. What
 // cannot be read is told, and things stay as they were.

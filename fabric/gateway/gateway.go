@@ -108,7 +108,7 @@ type state struct {
 }
 
 // reloadEvery is how often a gateway looks for another identity.
-const reloadEvery = 500 * time.Millisecond
+const reloadEvery = time.Second
 
 // New makes a gateway.
 func New(config Config, log *slog.Logger) (*Gateway, error) {

@@ -24,7 +24,7 @@ type observed struct {
 }
 
 // sampleEvery is how often a gateway looks at what only time changes.
-const sampleEvery = time.Second
+const sampleEvery = 2 * time.Second
 
 func (g *Gateway) observe() {
 	g.ledger, g.warned = ledger.New(g.record), map[string]time.Time{}

@@ -54,6 +54,7 @@ type Identity struct {
 	chain       []*x509.Certificate
 	certificate tls.Certificate
 	trust       *Trust
+	lifetimes   []Lifetime
 }
 
 // Load reads an identity from its folder.
@@ -77,8 +78,11 @@ func Load(folder string) (*Identity, error) {
 	if i.Name, err = NameOf(chain[0]); err != nil {
 		return nil, fmt.Errorf("%s in %s: %w", certificateFile, folder, err)
 	}
-	i.trust, err = LoadTrust(folder)
-	return i, err
+	if i.trust, err = LoadTrust(folder); err != nil {
+		return nil, err
+	}
+	i.lifetimes = lifetimesOf(chain, i.trust.known)
+	return i, nil
 }
 
 // Validity is from when to when its own certificate is valid.

@@ -2,6 +2,7 @@ package identity
 
 import (
 	"crypto/x509"
+	"slices"
 	"time"
 )
 
@@ -20,11 +21,13 @@ const (
 
 // Lifetimes are those of its own certificate and of the way from there to a root: of
 // roots that have signed the last of its chain, the one that is valid longest counts.
-func (i *Identity) Lifetimes() []Lifetime {
-	own := i.chain[0]
+func (i *Identity) Lifetimes() []Lifetime { return i.lifetimes }
+
+func lifetimesOf(chain, roots []*x509.Certificate) []Lifetime {
+	own := chain[0]
 	all := []Lifetime{{OfLeaf, own.NotBefore, own.NotAfter}}
-	above := append([]*x509.Certificate{}, i.chain[1:]...)
-	if root := i.root(); root != nil {
+	above := slices.Clone(chain[1:])
+	if root := rootOf(chain, roots); root != nil {
 		above = append(above, root)
 	}
 	var first *x509.Certificate
@@ -39,9 +42,9 @@ func (i *Identity) Lifetimes() []Lifetime {
 	return all
 }
 
-func (i *Identity) root() (longest *x509.Certificate) {
-	last := i.chain[len(i.chain)-1]
-	for _, c := range i.trust.known {
+func rootOf(chain, roots []*x509.Certificate) (longest *x509.Certificate) {
+	last := chain[len(chain)-1]
+	for _, c := range roots {
 		if last.CheckSignatureFrom(c) == nil && (longest == nil || c.NotAfter.After(longest.NotAfter)) {
 			longest = c
 		}

@@ -57,7 +57,7 @@ func (a *account) sums() sums {
 }
 
 // Sample notes how much has passed by now, and forgets ways that nothing goes any more.
-// It is to be called about once a second.
+// It is to be called every second or two.
 func (l *Ledger) Sample(now time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -49,7 +49,7 @@ const (
 	// lostAfter is the silence that ends a connection.
 	lostAfter = 5 * time.Second
 	// lookEvery is how often silence and idle flows are looked for.
-	lookEvery = 250 * time.Millisecond
+	lookEvery = 500 * time.Millisecond
 )
 
 // Codes by which a connection ends.

@@ -45,6 +45,10 @@ type tally struct {
 	before count
 	// waiting is what was lost of late, the older first.
 	waiting [2]uint32
+	// sent says that bytes were written since the last look, empty that none were on their way
+	// then.
+	sent  atomic.Bool
+	empty bool
 
 	lull atomic.Pointer[lull]
 }
@@ -110,19 +114,28 @@ const tellsLittle = 10
 func (l leg) since(inUse bool) count {
 	l.seen.mu.Lock()
 	defer l.seen.mu.Unlock()
+	if l.seen.rests() {
+		return count{}
+	}
 	more := l.seen.before
 	l.seen.before = count{}
 	i := l.info()
 	if i != nil && !l.seen.own {
 		now := countOf(i)
 		more = more.plus(now.minus(l.seen.told))
-		l.seen.told = now
+		l.seen.told, l.seen.empty = now, i.Unacked == 0 && i.Notsent_bytes == 0
 	}
 	if !inUse && more.packets < tellsLittle {
 		more.lost = 0
 	}
 	more.lost = l.seen.wait(more.lost, inUse, congestedBy(i))
 	return more
+}
+
+// rests says that there is nothing to ask TCP: a thousand connections on which nothing is said
+// would cost as many calls of the kernel a second.
+func (t *tally) rests() bool {
+	return !t.sent.Swap(false) && t.empty && !t.own && t.before == count{} && t.waiting == [2]uint32{}
 }
 
 // wait takes what was just lost, and gives what is lost for sure.
@@ -199,6 +212,7 @@ func (l leg) restsFor(rtt time.Duration) {
 
 // wrote notes that bytes were written.
 func (l leg) wrote() {
+	l.seen.sent.Store(true)
 	if r := l.seen.lull.Load(); r != nil {
 		r.Reset(r.while)
 	}

@@ -19,6 +19,7 @@ func TestBlame(t *testing.T) {
 		if _, err := near.Write([]byte("x")); err != nil {
 			t.Fatal(err)
 		}
+		l.wrote()
 		if _, err := far.Read(make([]byte, 1)); err != nil {
 			t.Fatal(err)
 		}
@@ -42,6 +43,12 @@ func TestBlame(t *testing.T) {
 	told("own, when it is over", 0)
 	say()
 	told("after", 1)
+	if l.seen.sent.Store(true); l.seen.rests() {
+		t.Error("one on which was said something rests")
+	}
+	if !l.seen.rests() {
+		t.Error("one on which nothing was said does not rest")
+	}
 }
 
 // One of another kind than TCP tells nothing.
