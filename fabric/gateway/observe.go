@@ -23,7 +23,8 @@ type observed struct {
 	warned map[string]time.Time
 }
 
-// sampleEvery is how often a gateway looks at what only time changes.
+// sampleEvery is how often a gateway looks at what only time changes, and at what it is not
+// told.
 const sampleEvery = 2 * time.Second
 
 func (g *Gateway) observe() {
@@ -85,6 +86,7 @@ func (g *Gateway) beginObserved(ctx context.Context) error {
 				return
 			case now := <-tick.C:
 				g.ledger.Sample(now)
+				g.native.Sweep()
 			}
 		}
 	})

@@ -229,6 +229,7 @@ func (c *connection) awaitDone(s *stream) {
 	if owns() {
 		time.AfterFunc(doneLate, func() {
 			if owns() {
+				c.leg.drop()
 				c.end(errSilent)
 			}
 		})

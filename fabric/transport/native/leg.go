@@ -104,6 +104,24 @@ func (l leg) info() *unix.TCPInfo {
 	return transport.InfoOf(l.tcp)
 }
 
+// tcpEstablished is the state of a connection of which neither side has closed its direction
+// (TCP_ESTABLISHED of net/tcp_states.h).
+const tcpEstablished = 1
+
+// drop has what was not sent yet be dropped when the connection is closed: the peer, which does
+// not read, is told at once.
+func (l leg) drop() {
+	if l.tcp != nil { // else there is nothing to drop
+		_ = l.tcp.SetLinger(0) // of one that is over there is nothing, too
+	}
+}
+
+// closed says whether one of the sides has closed the connection.
+func (l leg) closed() bool {
+	i := l.info()
+	return i == nil || i.State != tcpEstablished
+}
+
 // tellsLittle is how many packets say nothing of a path while no stream uses it: those that ask
 // whether the peer is there give way to the traffic of others like any.
 const tellsLittle = 10

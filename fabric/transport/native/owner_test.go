@@ -68,6 +68,9 @@ func TestNextToStalled(t *testing.T) {
 			for range 3 {
 				answered(t, p)
 			}
+			if name == "given up" { // the connection ends after a while, and that of the service
+				transporttest.Await(t, "no stream at the other gateway", func() bool { p.server.Sweep(); return p.server.Streams() == 0 })
+			}
 			p.cut()
 			transporttest.Await(t, "no stream", func() bool { return p.pool.Path().Streams == 0 })
 		})

@@ -92,6 +92,19 @@ func (s *Server) Renew() {
 	}
 }
 
+// Sweep ends connections whose peers have closed them while a service does not read what came
+// before: who writes to it does not hear of that. It is to be called every few seconds.
+func (s *Server) Sweep() {
+	s.mu.Lock()
+	all := slices.Collect(maps.Keys(s.all))
+	s.mu.Unlock()
+	for _, c := range all {
+		if c.leg.tcp != nil && c.count() > 0 && c.leg.closed() {
+			c.end(nil)
+		}
+	}
+}
+
 // Connections counts those of peers, who end them when they have heard that the gateway
 // leaves.
 func (s *Server) Connections() (n int) {
