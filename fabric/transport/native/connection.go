@@ -266,6 +266,8 @@ func (c *connection) accept(id uint32) (*stream, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
+	case c.err != nil:
+		return nil, c.err
 	case c.open == nil:
 		return nil, fmt.Errorf("a stream opened by who was called: %w", transport.ErrProtocol)
 	case id <= c.last:

@@ -151,6 +151,17 @@ func TestAcceptedTwice(t *testing.T) {
 	}
 }
 
+// A stream that is opened when the connection has just ended is none.
+func TestOpenedAfterEnd(t *testing.T) {
+	near, _ := net.Pipe()
+	c := newConnection(near, newBuffers())
+	c.open = func(*connection, *stream, transport.Request) { t.Error("it was opened") }
+	c.end(io.ErrUnexpectedEOF)
+	if _, err := c.accept(1); !errors.Is(err, io.ErrUnexpectedEOF) {
+		t.Errorf("got %v", err)
+	}
+}
+
 // A ping comes back as it was, and before anything else is said: who is called learns the
 // path once who calls knows it.
 func TestPing(t *testing.T) {
