@@ -13,6 +13,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -95,6 +96,8 @@ type result struct {
 	robbed bool
 	// stolen is the hypervisor's share of the cores' time while it ran, of 1.
 	stolen float64
+	// crashed says that the program broke in a way that no other load excuses.
+	crashed bool
 }
 
 // which tests have failed.
@@ -119,6 +122,8 @@ func judge(results []result, try int) (again []result, failed []string, unknown 
 	for _, r := range results {
 		switch {
 		case r.passed:
+		case r.crashed:
+			failed = append(failed, r.name)
 		case r.stolen >= noisy && try < triesMax:
 			again = append(again, r)
 		case r.robbed && try == triesMax:
@@ -167,11 +172,12 @@ type reader struct {
 	failed  map[string][]string // tests and those within them, by package
 	whole   map[string]bool     // packages whose tests have all been run
 	robbed  map[string]bool     // of failed, by package and name
+	crashed map[string]bool     // packages whose program broke
 	results []result
 }
 
 func newReader(out io.Writer) *reader {
-	return &reader{out: out, said: map[string]*strings.Builder{}, began: map[string]quiet.Moment{}, failed: map[string][]string{}, whole: map[string]bool{}, robbed: map[string]bool{}}
+	return &reader{out: out, said: map[string]*strings.Builder{}, began: map[string]quiet.Moment{}, failed: map[string][]string{}, whole: map[string]bool{}, robbed: map[string]bool{}, crashed: map[string]bool{}}
 }
 
 func (r *reader) read(events io.Reader, now func() (quiet.Moment, error)) error {
@@ -215,6 +221,9 @@ func (r *reader) take(e event, now func() (quiet.Moment, error)) error {
 		if quiet.Marked(e.Output) {
 			r.robbed[key] = true
 		}
+		if breaks(e.Output) {
+			r.crashed[e.Package] = true
+		}
 		if r.said[key] == nil {
 			r.said[key] = &strings.Builder{}
 		}
@@ -223,12 +232,17 @@ func (r *reader) take(e event, now func() (quiet.Moment, error)) error {
 		if said := r.said[key]; said != nil && (e.Test == "" || e.Action == "fail") {
 			fmt.Fprint(r.out, said)
 		}
-		delete(r.said, key)
+		if e.Action == "fail" || !r.crashed[e.Package] { // a data race between tests is said within one that passes
+			delete(r.said, key)
+		}
 		if e.Test != "" {
 			if e.Action == "fail" {
 				r.failed[e.Package] = append(r.failed[e.Package], e.Test)
 			}
 			return nil
+		}
+		if e.Action == "fail" {
+			r.tellUnended(e.Package)
 		}
 		at, err := now()
 		if err != nil {
@@ -239,13 +253,33 @@ func (r *reader) take(e event, now func() (quiet.Moment, error)) error {
 	return nil
 }
 
+// breaks says whether a line is of a program that has panicked or has a data race. One whose
+// time was over panics, too, which may be another load's doing.
+func breaks(line string) bool {
+	if strings.HasPrefix(line, "panic: test timed out") {
+		return false
+	}
+	return strings.HasPrefix(line, "panic: ") || strings.HasPrefix(line, "fatal error: ") || strings.HasPrefix(line, "WARNING: DATA RACE")
+}
+
+// tellUnended prints what tests of a package said that did not fail by themselves: it is why the
+// package did.
+func (r *reader) tellUnended(name string) {
+	for _, key := range slices.Sorted(maps.Keys(r.said)) {
+		if strings.HasPrefix(key, name+" ") {
+			fmt.Fprint(r.out, r.said[key])
+			delete(r.said, key)
+		}
+	}
+}
+
 // result puts together what became of a package that ended then.
 func (r *reader) result(name string, passed bool, at quiet.Moment) result {
 	failed := r.failed[name]
 	if !r.whole[name] { // it ended before its last test
 		failed = nil
 	}
-	of := result{name: name, passed: passed, robbed: len(failed) > 0, stolen: at.Since(r.began[name])}
+	of := result{name: name, passed: passed, robbed: len(failed) > 0, stolen: at.Since(r.began[name]), crashed: r.crashed[name]}
 	for _, test := range failed {
 		if !strings.Contains(test, "/") {
 			of.tests = append(of.tests, test)

@@ -7,6 +7,34 @@ import (
 	"skerry.dev/skerry/test/quiet"
 )
 
+// A program that breaks is no other load's doing, and what it said is printed, also within a
+// test that passes.
+func TestCrashed(t *testing.T) {
+	const events = `{"Action":"start","Package":"a"}
+{"Action":"output","Package":"a","Test":"TestX","Output":"WARNING: DATA RACE\n"}
+{"Action":"pass","Package":"a","Test":"TestX"}
+{"Action":"output","Package":"a","Output":"FAIL a 1s\n"}
+{"Action":"fail","Package":"a"}
+`
+	var out strings.Builder
+	r := newReader(&out)
+	if err := r.read(strings.NewReader(events), quiet.Now); err != nil {
+		t.Fatal(err)
+	}
+	if want := "FAIL a 1s\nWARNING: DATA RACE\n"; out.String() != want {
+		t.Errorf("got %q, want %q", out.String(), want)
+	}
+	r.results[0].stolen = 0.5
+	if again, failed, _ := judge(r.results, 1); len(again) != 0 || len(failed) != 1 {
+		t.Errorf("again %v, failed %v", again, failed)
+	}
+	for line, want := range map[string]bool{"panic: x": true, "fatal error: all goroutines are asleep": true, "panic: test timed out after 1s": false, "ok": false} {
+		if breaks(line) != want {
+			t.Errorf("%q: %v", line, !want)
+		}
+	}
+}
+
 // What failed is printed, what passed is one line; a package that failed while others
 // had the cores is tried again, up to a bound.
 func TestRead(t *testing.T) {
