@@ -55,6 +55,7 @@ func TestNextToStalled(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			address, held := stalling(t)
 			p := newPair(t, 1, to(address))
+			transporttest.Await(t, "a connection of its own", func() bool { return p.pool.Health().Idle > 0 })
 			app := transporttest.Dial(t, p.front)
 			// More than buffers of the service take, less than all on the way.
 			if _, err := app.Write(append([]byte("hold"), make([]byte, 7<<20)...)); err != nil {
