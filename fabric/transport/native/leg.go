@@ -67,27 +67,40 @@ func legOf(conn net.Conn) leg {
 	return leg{tcp, new(tally)}
 }
 
-// tcpRTOMaxMs bounds the pause between two tries of TCP to be heard (TCP_RTO_MAX_MS of
-// linux/tcp.h), which else doubles to two minutes: a stream goes on as soon as a link that
-// was cut is there again.
+// Times of TCP's between gateways.
 const (
-	tcpRTOMaxMs = 44
-	rtoMost     = time.Second
+	// rtoMost bounds the pause between two tries to be heard, which else doubles to two minutes:
+	// a stream goes on as soon as a link that was cut is there again.
+	rtoMost = time.Second
+	// rtoLeast is after how long, beyond a round trip, what was not heard of is sent again when
+	// no other packet tells that it is lost. It is 200 ms for peers of any kind; one of ours has
+	// acknowledged by then, which it puts off for ackLate at most.
+	rtoLeast = 50 * time.Millisecond
+	ackLate  = 20 * time.Millisecond
 )
 
 // tune has the leg use a congestion control of its own, where one is named, and try
-// often to be heard by a peer that is silent.
+// often to be heard by a peer that is silent. A kernel before Linux 6.17 lacks some of it.
 func (l leg) tune(congestion string) error {
 	if l.tcp == nil {
 		return nil
 	}
 	return l.control(func(fd int) error {
-		err := unix.SetsockoptInt(fd, unix.IPPROTO_TCP, tcpRTOMaxMs, int(rtoMost.Milliseconds()))
-		if errors.Is(err, unix.ENOPROTOOPT) { // before Linux 6.15
-			err = nil
+		for _, o := range []struct {
+			name  int
+			value int64
+		}{
+			{unix.TCP_RTO_MAX_MS, rtoMost.Milliseconds()},
+			{unix.TCP_RTO_MIN_US, rtoLeast.Microseconds()},
+			{unix.TCP_DELACK_MAX_US, ackLate.Microseconds()},
+		} {
+			err := unix.SetsockoptInt(fd, unix.IPPROTO_TCP, o.name, int(o.value))
+			if err != nil && !errors.Is(err, unix.ENOPROTOOPT) {
+				return fmt.Errorf("option %d of TCP: %w", o.name, err)
+			}
 		}
-		if err != nil || congestion == "" {
-			return err
+		if congestion == "" {
+			return nil
 		}
 		if err := unix.SetsockoptString(fd, unix.IPPROTO_TCP, unix.TCP_CONGESTION, congestion); err != nil {
 			return fmt.Errorf("congestion control %s: %w", congestion, err)
@@ -208,6 +221,20 @@ func (l leg) forgive() {
 // countOf is TCP's. What it has sent again, and the peer had already, was not lost.
 func countOf(i *unix.TCPInfo) count {
 	return count{i.Data_segs_out, i.Total_retrans - min(i.Total_retrans, i.Dsack_dups)}
+}
+
+// narrow says that so many bytes would wait for others to arrive: TCP's window has no room for
+// them, as after a loss, or while BBR has four packets on their way to see the shortest round
+// trip.
+func (l leg) narrow(bytes int) bool {
+	i := l.info()
+	return i != nil && !room(i, bytes)
+}
+
+// room says whether TCP would send so many bytes at once.
+func room(i *unix.TCPInfo, bytes int) bool {
+	free := (int(i.Snd_cwnd)-int(i.Unacked))*int(i.Snd_mss) - int(i.Notsent_bytes)
+	return bytes <= free
 }
 
 // hold has no more than so many bytes wait to be sent, 0 for as many as there is room for:

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"skerry.dev/skerry/fabric/transport/transporttest"
 )
 
@@ -48,6 +50,65 @@ func TestBlame(t *testing.T) {
 	}
 	if !l.seen.rests() {
 		t.Error("one on which nothing was said does not rest")
+	}
+}
+
+// A connection has room for what TCP would send at once.
+func TestNarrow(t *testing.T) {
+	near, _ := transporttest.Pair(t)
+	l := legOf(near)
+	if l.narrow(payloadMax) {
+		t.Error("a connection on which was said nothing is narrow")
+	}
+	if err := near.SetWriteDeadline(time.Now().Add(100 * time.Millisecond)); err != nil {
+		t.Fatal(err)
+	}
+	for all := make([]byte, 1<<20); ; { // until the peer, who does not read, takes no more
+		if _, err := near.Write(all); errors.Is(err, os.ErrDeadlineExceeded) {
+			break
+		} else if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !l.narrow(payloadMax) {
+		t.Error("a connection on which bytes wait is not narrow")
+	}
+	const mss = 1000
+	four := &unix.TCPInfo{Snd_cwnd: 4, Snd_mss: mss}
+	if !room(four, 4*mss) || room(four, 4*mss+1) {
+		t.Error("a window of four packets has room for other than four")
+	}
+}
+
+// What no other packet tells of is sent again soon: the peer is a gateway, and acknowledges soon.
+func TestTune(t *testing.T) {
+	near, far := transporttest.Pair(t)
+	for _, end := range []leg{legOf(near), legOf(far)} {
+		if err := end.tune(""); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var has error
+	_ = legOf(near).control(func(fd int) error {
+		_, has = unix.GetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_RTO_MIN_US)
+		return nil
+	})
+	if errors.Is(has, unix.ENOPROTOOPT) {
+		t.Skip("this kernel has no TCP_RTO_MIN_US")
+	}
+	for range 40 { // TCP forgets slowly what it was told at first
+		for _, say := range []struct{ from, to io.ReadWriter }{{near, far}, {far, near}} {
+			if _, err := say.from.Write([]byte("x")); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := say.to.Read(make([]byte, 1)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	i := legOf(near).info()
+	if got, usual := micros(i.Rto), micros(i.Rtt)+200*time.Millisecond; got >= usual {
+		t.Errorf("sent again after %v, as usual", got)
 	}
 }
 

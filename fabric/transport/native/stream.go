@@ -122,7 +122,7 @@ func (s *stream) pump() {
 func (s *stream) send(buf []byte, b *burst, now time.Time) (int, error) {
 	u, data := s.c.bundled.Load(), buf[headerBytes:]
 	p := b.add(len(data), now)
-	if p == swells && len(data) >= blockLeast && u.usable() && u.promise() {
+	if p != goesOn && len(data) >= blockLeast && u.usable() && (p == swells || s.c.leg.narrow(len(data))) && u.promise() {
 		return s.sendBlock(u, data, b, now)
 	}
 	if err := s.c.out(kindData, s.id, buf); err != nil {
