@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"net/netip"
 	"syscall"
 	"time"
 
@@ -44,9 +43,6 @@ func control(raw syscall.RawConn, set func(fd int) error) (err error) {
 // Dial calls a service at HOST:PORT.
 func Dial(ctx context.Context, address string) (*net.TCPConn, error) {
 	d := net.Dialer{KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: keepAliveEvery, Interval: keepAliveEvery, Count: -1}}
-	if at, err := netip.ParseAddrPort(address); err == nil { // no name to ask for
-		return d.DialTCP(ctx, "tcp", netip.AddrPort{}, at)
-	}
 	conn, err := d.DialContext(ctx, "tcp", address)
 	if err != nil {
 		return nil, err

@@ -30,7 +30,7 @@ type connection struct {
 	side
 	bundled atomic.Pointer[bundled]
 
-	write   sync.Mutex
+	writing sync.Mutex
 	ponging atomic.Bool
 
 	mu sync.Mutex
@@ -435,9 +435,14 @@ func (c *connection) leave() {
 // out writes a frame whose header has its place at the begin of the buffer.
 func (c *connection) out(k kind, stream uint32, buf []byte) error {
 	header{k, len(buf) - headerBytes, stream}.put(buf)
-	c.write.Lock()
-	defer c.write.Unlock()
-	_, err := c.conn.Write(buf)
+	return c.write(buf)
+}
+
+// write writes frames.
+func (c *connection) write(frames []byte) error {
+	c.writing.Lock()
+	defer c.writing.Unlock()
+	_, err := c.conn.Write(frames)
 	c.leg.wrote()
 	return err
 }

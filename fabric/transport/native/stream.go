@@ -93,6 +93,13 @@ func (s *stream) pump() {
 	var b burst
 	for {
 		buf, n, err := s.c.buffers.readWhenReady(s.app)
+		if n > 0 && s.saysAll(n) {
+			header{kindData, n, s.id}.put(buf.b[:])
+			s.finish(buf.b[:headerBytes+n])
+			s.traffic.ToPeer(n)
+			s.c.buffers.put(buf)
+			return
+		}
 		if n > 0 {
 			now := time.Now()
 			n, err = s.send(buf.b[:headerBytes+n], &b, now)
@@ -108,7 +115,7 @@ func (s *stream) pump() {
 			s.fail(err) // of one whose peer has ended the connection knows no more
 			return
 		case errors.Is(err, io.EOF):
-			s.finish()
+			s.finish(nil)
 			return
 		case err != nil:
 			s.refuse(transport.Broken)
@@ -192,10 +199,16 @@ func (b *burst) lasts(now time.Time) bool {
 	return b.bytes >= burstMost || now.Sub(b.begun) > long
 }
 
-// finish tells the peer that no more bytes come; who was called and has passed on all, that
-// it is done.
-func (s *stream) finish() {
-	var b [headerBytes]byte
+// saysAll says whether bytes that fill no frame are the first that the socket says, and the
+// last: of a service that answers and closes, and does not wait for the client to do so. Where
+// bytes go twice their end goes by itself.
+func (s *stream) saysAll(n int) bool {
+	return s.sent == 0 && n <= payloadMax-headerBytes && !s.c.bundled.Load().usable() && atEnd(s.app)
+}
+
+// finish tells the peer that no more bytes come, behind a last frame that has some, or none; who
+// was called and has passed on all, that it is done.
+func (s *stream) finish(last []byte) {
 	k := kindFIN
 	s.mu.Lock()
 	s.said = true
@@ -203,7 +216,9 @@ func (s *stream) finish() {
 		k = kindDone
 	}
 	s.mu.Unlock()
-	if err := s.c.out(k, s.id, b[:]); err != nil {
+	frames := append(last, make([]byte, headerBytes)...)
+	header{k, 0, s.id}.put(frames[len(last):])
+	if err := s.c.write(frames); err != nil {
 		s.c.end(err)
 		s.fail(err)
 		return
@@ -398,4 +413,22 @@ func readReady(app transport.Conn, into []byte) (n int) {
 		}
 	})
 	return max(0, n)
+}
+
+// atEnd says whether reading would tell that all was said. It reads nothing: a kernel tells of a
+// reset once.
+func atEnd(app transport.Conn) (over bool) {
+	raw, err := app.(syscall.Conn).SyscallConn()
+	if err != nil {
+		return false
+	}
+	_ = raw.Control(func(fd uintptr) { // of a socket that is closed whoever reads next is told
+		p := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLRDHUP}}
+		if n, err := unix.Poll(p, 0); n != 1 || err != nil || p[0].Revents&unix.POLLRDHUP == 0 || p[0].Revents&unix.POLLERR != 0 {
+			return
+		}
+		queued, err := unix.IoctlGetInt(int(fd), unix.SIOCINQ)
+		over = queued == 0 && err == nil
+	})
+	return over
 }

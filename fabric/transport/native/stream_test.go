@@ -1,8 +1,16 @@
 package native
 
 import (
+	"bytes"
+	"errors"
+	"net"
+	"slices"
+	"syscall"
 	"testing"
 	"time"
+
+	"skerry.dev/skerry/fabric/transport"
+	"skerry.dev/skerry/fabric/transport/transporttest"
 )
 
 // A burst begins, swells and, when it has said much or long, goes on as others do. A pause
@@ -68,5 +76,57 @@ func TestCongested(t *testing.T) {
 		if got := congested(c.rtt, c.least, c.varies); got != c.want {
 			t.Errorf("%s: %t", name, got)
 		}
+	}
+}
+
+// written is a connection that keeps what each call has written.
+type written struct {
+	net.Conn
+	calls [][]byte
+}
+
+func (w *written) Write(b []byte) (int, error) {
+	w.calls = append(w.calls, bytes.Clone(b))
+	return len(b), nil
+}
+
+// What a service says before it ends goes with its end, but not where it might say more.
+func TestSaysAll(t *testing.T) {
+	for _, ends := range []bool{true, false} {
+		app, service := transporttest.Pair(t)
+		if _, err := service.Write([]byte("answer")); err != nil {
+			t.Fatal(err)
+		}
+		if ends {
+			_ = service.CloseWrite()
+			transporttest.Await(t, "the end", legOf(app).closed)
+		} else {
+			time.AfterFunc(50*time.Millisecond, func() { _ = service.CloseWrite() })
+		}
+		var w written
+		c := newConnection(&w, newBuffers())
+		s, err := c.begin(transport.NewTraffic(time.Now()))
+		if err != nil || !s.join(app) {
+			t.Fatal(err)
+		}
+		s.pump()
+		frames := bytes.Join(w.calls, nil)
+		want := slices.Concat([]byte{byte(kindData), 0, 0, 6, 0, 0, 0, 1}, []byte("answer"), []byte{byte(kindFIN), 0, 0, 0, 0, 0, 0, 1})
+		if !bytes.Equal(frames, want) || (len(w.calls) == 1) != ends || s.traffic.Totals().ToPeerBytes != 6 {
+			t.Errorf("ends at once: %v, written % x", ends, w.calls)
+		}
+	}
+}
+
+// An end that is a reset is none, and is told to who reads afterwards.
+func TestResetIsNoEnd(t *testing.T) {
+	app, service := transporttest.Pair(t)
+	transport.Reset(service)
+	transporttest.Await(t, "the reset", legOf(app).closed)
+	if atEnd(app) {
+		t.Error("a reset is an end")
+	}
+	if _, err := app.Read(make([]byte, 1)); !errors.Is(err, syscall.ECONNRESET) {
+		t.Errorf("who reads then is told %v", err)
 	}
 }
