@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"log/slog"
+	"math/rand/v2"
 	"net"
 	"net/netip"
 	"slices"
@@ -104,10 +105,12 @@ func target(name string) transport.Target {
 	return transport.Target{Namespace: "default", Name: name, Port: 80, Protocol: transport.TCP}
 }
 
-// port is an address that nobody listens at.
+// port is an address that nobody listens at, nor will: each has a loopback address of its
+// own, for at 127.0.0.1 the kernel may give the port away again.
 func port(t testing.TB) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	alone := netip.AddrFrom4([4]byte{127, byte(1 + rand.N(254)), byte(rand.N(256)), byte(1 + rand.N(254))})
+	l, err := net.Listen("tcp", netip.AddrPortFrom(alone, 0).String())
 	if err != nil {
 		t.Fatal(err)
 	}
