@@ -122,13 +122,6 @@ func (p *Pool) fill(ctx context.Context) error {
 	return dials.Wait()
 }
 
-// missing are how many connections there should be more.
-func (p *Pool) missing() int {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.demand.connections(p.options.Ahead, p.options.Most) - p.own
-}
-
 // measure looks how many packets are lost, and has connections use a bundle or not.
 func (p *Pool) measure() {
 	p.mu.Lock()
@@ -212,16 +205,14 @@ func (p *Pool) take(ctx context.Context) (*connection, error) {
 		c := p.free[len(p.free)-1]
 		p.free = p.free[:len(p.free)-1]
 		if c.usable() {
-			p.demand.begin()
+			p.beginLocked()
 			p.mu.Unlock()
-			p.want()
 			return c, nil
 		}
 	}
 	closed, s := p.closed, p.shared
-	p.demand.begin()
+	p.beginLocked()
 	p.mu.Unlock()
-	p.want()
 	c, err := (*connection)(nil), ErrClosed
 	if !closed {
 		c, err = p.place(ctx, s)
@@ -230,6 +221,14 @@ func (p *Pool) take(ctx context.Context) (*connection, error) {
 		p.released()
 	}
 	return c, err
+}
+
+// beginLocked notes that a stream begins, which may need more connections.
+func (p *Pool) beginLocked() {
+	p.demand.begin()
+	if p.missingLocked() > 0 || p.shared == nil {
+		p.want()
+	}
 }
 
 // place opens one on the connection that streams share. Before there is one, it dials.

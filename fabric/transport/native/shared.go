@@ -41,7 +41,7 @@ func (p *Pool) share(ctx context.Context) (*session, error) {
 	if err != nil {
 		return nil, err
 	}
-	mux, err := yamux.Client(conn, sharing())
+	mux, err := yamux.Client(newGather(conn), sharing())
 	if err != nil {
 		return nil, fmt.Errorf("share a connection to %s: %w", p.address, err)
 	}
@@ -101,7 +101,7 @@ func (s *Server) ServeShared(conn net.Conn, peer identity.Name) error {
 	if err := legOf(conn).tune(s.congestion); err != nil {
 		return errors.Join(err, conn.Close())
 	}
-	mux, err := yamux.Server(conn, sharing())
+	mux, err := yamux.Server(newGather(conn), sharing())
 	if err != nil {
 		return err
 	}
