@@ -8,9 +8,12 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
+	"fmt"
 	"io"
 	"math/big"
 	"net"
+	"strconv"
+	"syscall"
 	"time"
 )
 
@@ -18,14 +21,16 @@ import (
 type relayTLS struct {
 	listen func(context.Context) (net.Listener, error)
 	dial   func(context.Context) (net.Conn, error)
+	ahead  int // connections that are open before the first is needed; none is used twice
 }
 
-// relayTLSOf reads its command line: to LISTEN TARGET speaks TLS with the target, from
-// LISTEN TARGET with who calls.
+// relayTLSOf reads its command line: to LISTEN TARGET [AHEAD] speaks TLS with the target,
+// from LISTEN TARGET with who calls.
 func relayTLSOf(args []string) (relayTLS, error) {
-	const most = 3
-	if len(args) != most || args[0] != "to" && args[0] != "from" {
-		return relayTLS{}, errors.New("relay-tls takes to|from LISTEN TARGET")
+	const usage = "relay-tls takes to LISTEN TARGET [AHEAD], or from LISTEN TARGET"
+	const least = 3
+	if len(args) < least || args[0] != "to" && args[0] != "from" {
+		return relayTLS{}, errors.New(usage)
 	}
 	certificate, err := selfSigned()
 	if err != nil {
@@ -43,6 +48,11 @@ func relayTLSOf(args []string) (relayTLS, error) {
 		r.dial = func(ctx context.Context) (net.Conn, error) {
 			return (&tls.Dialer{Config: config}).DialContext(ctx, "tcp", args[2])
 		}
+		if len(args) > least {
+			if r.ahead, err = strconv.Atoi(args[least]); err != nil {
+				return relayTLS{}, fmt.Errorf("%s: %w", usage, err)
+			}
+		}
 		return r, nil
 	}
 	plain := r.listen
@@ -56,8 +66,20 @@ func relayTLSOf(args []string) (relayTLS, error) {
 	return r, nil
 }
 
-// serve relays until ctx ends.
+// serve relays until ctx ends. It listens when the connections ahead are open.
 func (r relayTLS) serve(ctx context.Context) error {
+	stock := make(chan net.Conn, r.ahead)
+	for len(stock) < r.ahead {
+		conn, err := r.dial(ctx)
+		switch {
+		case errors.Is(err, syscall.ECONNREFUSED): // the other is about to listen
+			time.Sleep(10 * time.Millisecond)
+		case err != nil:
+			return err
+		default:
+			stock <- conn // it ends with the program, where it is not needed
+		}
+	}
 	l, err := r.listen(ctx)
 	if err != nil {
 		return err
@@ -68,31 +90,53 @@ func (r relayTLS) serve(ctx context.Context) error {
 		if err != nil {
 			return ctx.Err()
 		}
-		go r.pass(ctx, conn)
+		go r.pass(ctx, conn, stock)
 	}
 }
 
-// pass carries one connection. What one side has said in full, the other is told.
-func (r relayTLS) pass(ctx context.Context, near net.Conn) {
+// pass carries one connection, from when something is said. What one side has said in
+// full, the other is told.
+func (r relayTLS) pass(ctx context.Context, near net.Conn, stock <-chan net.Conn) {
 	defer func() { _ = near.Close() }()
-	far, err := r.dial(ctx)
+	first := make([]byte, 16<<10)
+	n, err := near.Read(first)
+	if err != nil {
+		return
+	}
+	far, err := r.far(ctx, stock)
 	if err != nil {
 		return
 	}
 	defer func() { _ = far.Close() }()
-	done := make(chan struct{})
-	copied := func(to, from net.Conn) {
-		_, _ = io.Copy(to, from) // the end of either is the end of both
-		if half, ok := to.(interface{ CloseWrite() error }); ok {
-			_ = half.CloseWrite()
-		}
+	if _, err := far.Write(first[:n]); err != nil {
+		return
 	}
+	done := make(chan struct{})
 	go func() {
-		copied(far, near)
+		copied(near, far, make([]byte, len(first)))
 		close(done)
 	}()
-	copied(near, far)
+	copied(far, near, first)
 	<-done
+}
+
+// far is a connection to the other side.
+func (r relayTLS) far(ctx context.Context, stock <-chan net.Conn) (net.Conn, error) {
+	select {
+	case conn := <-stock:
+		return conn, nil
+	default:
+		return r.dial(ctx)
+	}
+}
+
+// copied passes on what is said until either side has ended.
+func copied(to, from net.Conn, buffer []byte) {
+	// Without what else they can, which would copy by a buffer of its own.
+	_, _ = io.CopyBuffer(struct{ io.Writer }{to}, struct{ io.Reader }{from}, buffer)
+	if half, ok := to.(interface{ CloseWrite() error }); ok {
+		_ = half.CloseWrite()
+	}
 }
 
 func selfSigned() (tls.Certificate, error) {
