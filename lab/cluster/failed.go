@@ -51,13 +51,24 @@ func (c *Cluster) crashed(ctx context.Context, pods []core.Pod) error {
 	return nil
 }
 
-// endOf the program of a pod, with what it has said.
+// endOf the program of a pod, with what it has said: where the kubelet has begun it anew
+// by now, and it has yet to say something, what it had said before.
 func (c *Cluster) endOf(ctx context.Context, pod core.Pod, t *core.ContainerStateTerminated) *EndedError {
-	said, err := c.client.CoreV1().Pods(pod.Namespace).GetLogs(pod.Name, &core.PodLogOptions{}).DoRaw(ctx)
+	said, err := c.saidBy(ctx, pod, false)
+	if err == nil && len(said) == 0 {
+		if before, err := c.saidBy(ctx, pod, true); err == nil { // else it is its first time
+			said = before
+		}
+	}
 	if err != nil {
 		said = []byte(err.Error())
 	}
 	return &EndedError{How: fmt.Sprintf("%s, exit status %d", t.Reason, t.ExitCode), Said: string(said)}
+}
+
+// saidBy the program of a pod, this time or the time before.
+func (c *Cluster) saidBy(ctx context.Context, pod core.Pod, before bool) ([]byte, error) {
+	return c.client.CoreV1().Pods(pod.Namespace).GetLogs(pod.Name, &core.PodLogOptions{Previous: before}).DoRaw(ctx)
 }
 
 // PortError says that a port of the nodes has been given to another Service.
