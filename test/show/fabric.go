@@ -161,7 +161,7 @@ scenarios: [{name: lcl}]
 systems: [direct, tls-relays, native]
 workloads: [{name: payload-echo, size: 60B}]
 load: {threads: [1, 8], iterations: 2000, warmup: 100, connection: kept}
-repetitions: 12
+repetitions: 16
 claims:
   - {name: floor, kind: bound, of: {system: tls-relays}, minus: {system: direct}, above: 1us, where: {threads: 1}}
   - {name: adds-little, kind: bound, of: {system: native}, minus: {system: direct}, below: 80us, where: {threads: 1}}
