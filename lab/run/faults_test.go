@@ -250,11 +250,11 @@ func onKubernetesFaulty(t *testing.T, o *Options) {
 		}},
 		Timeline: []experiment.Event{
 			{At: second, Fault: experiment.Fault{Reboot: "c1/worker"}},
-			{At: 10 * second, Fault: experiment.Fault{Evict: "c1/default/service"}},
+			{At: 9 * second, Fault: experiment.Fault{Evict: "c1/default/service"}},
 		},
 	}}
 	o.Experiment.Load = experiment.Load{
-		Rate: []quantity.Frequency{50}, Duration: 20 * second, Threads: []int{64}, Timeout: second, Connection: []string{experiment.ConnectionNew},
+		Rate: []quantity.Frequency{50}, Duration: 15 * second, Threads: []int{64}, Timeout: second, Connection: []string{experiment.ConnectionNew},
 	}
 	o.LabName += "-kubefaults"
 }
@@ -308,7 +308,7 @@ func TestFaultsOnKubernetes(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, s := range []span{{0, time.Second}, {9 * time.Second, 10 * time.Second}, {19 * time.Second, 20 * time.Second}} {
+		for _, s := range []span{{0, time.Second}, {8 * time.Second, 9 * time.Second}, {14 * time.Second, 15 * time.Second}} {
 			checkServed(t, turn, requests, s)
 		}
 	}
