@@ -116,6 +116,13 @@ func TestClusters(t *testing.T) {
 	paths := built(t)
 	leavesNothing(t)
 	t.Run("serves", func(t *testing.T) { t.Parallel(); testServes(t, paths) })
+	t.Run("waits", func(t *testing.T) {
+		t.Parallel()
+		lab, _ := takeUp(t, "cluster-waits", oneOfTwo(), cluster.Options{Programs: paths})
+		for _, test := range waiting {
+			t.Run(test.name, func(t *testing.T) { test.run(t, lab) })
+		}
+	})
 	t.Run("others", func(t *testing.T) {
 		t.Parallel()
 		t.Run("chosen", func(t *testing.T) { testChosen(t, paths) })

@@ -23,12 +23,15 @@ import (
 	"skerry.dev/skerry/lab/topology"
 )
 
-// onOne are tests that share a cluster of two nodes, in this order: those that end
-// much of it come last. Each opens it as another process does.
-var onOne = []struct {
+// one is a test on a cluster that others have, too.
+type one struct {
 	name string
 	run  func(*testing.T, *host.Lab)
-}{
+}
+
+// onOne are tests that share a cluster of two nodes, in this order: those that end
+// much of it come last. Each opens it as another process does.
+var onOne = []one{
 	{"state", seesState},
 	{"logs", readsLogs},
 	{"run", runsInAPod},
@@ -37,11 +40,16 @@ var onOne = []struct {
 	{"load", loadsImages},
 	{"evict", evicts},
 	{"repair", repairs},
+	{"kill", killsANode},
+	{"reboot", reboots},
+}
+
+// waiting are tests that mostly wait until others notice. They have a cluster to themselves,
+// beside the one of onOne.
+var waiting = []one{
 	{"stop-plane", stopsPlane},
 	{"awaits-proxies", awaitsProxies},
 	{"freeze", freezes},
-	{"kill", killsANode},
-	{"reboot", reboots},
 }
 
 // hello is a workload at the worker, and where it is asked.
