@@ -3,6 +3,7 @@ package cluster_test
 import (
 	"context"
 	"errors"
+	"flag"
 	"io"
 	"net"
 	"net/http"
@@ -26,6 +27,11 @@ import (
 var agent string
 
 func TestMain(m *testing.M) {
+	flag.Parse()
+	// Labs wait most of their time.
+	if err := flag.Set("test.parallel", "4"); err != nil {
+		panic(err)
+	}
 	os.Exit(programs.Main(m, func(dir string) { agent = filepath.Join(dir, "skerry-agent") }))
 }
 
@@ -110,8 +116,8 @@ func leavesNothing(t *testing.T) {
 	})
 }
 
-// Clusters of labs of their own, two labs side by side: they wait most of their time.
-// Afterwards the machine is as before.
+// Clusters of labs of their own, side by side: they wait most of their time. Afterwards
+// the machine is as before.
 func TestClusters(t *testing.T) {
 	paths := built(t)
 	leavesNothing(t)
@@ -123,11 +129,11 @@ func TestClusters(t *testing.T) {
 			t.Run(test.name, func(t *testing.T) { test.run(t, lab) })
 		}
 	})
-	t.Run("others", func(t *testing.T) {
+	t.Run("resources", func(t *testing.T) { t.Parallel(); testResources(t, paths) })
+	t.Run("networks", func(t *testing.T) {
 		t.Parallel()
 		t.Run("chosen", func(t *testing.T) { testChosen(t, paths) })
 		t.Run("dual", func(t *testing.T) { testDual(t, paths) })
-		t.Run("resources", func(t *testing.T) { testResources(t, paths) })
 	})
 }
 
