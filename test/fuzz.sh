@@ -32,12 +32,15 @@ targets() {
 # reported as a failure, "context deadline exceeded", without a failing input
 # (go.dev/issue/75804): that alone is tried again.
 fuzz() {
-	local attempt
+	local attempt execs
 	for ((attempt = 1; attempt <= attempts_max; attempt++)); do
 		if (cd "$2" && "$work/${1##*/}.test" -test.run '^$' -test.fuzz "^$3\$" -test.fuzztime "$fuzztime" \
 			-test.fuzzcachedir "$corpus/$1") >"$log" 2>&1; then
-			printf 'fuzz: %s %s: %s\n' "$1" "$3" "$(grep -o 'execs: [0-9]*' "$log" | tail -n 1)"
-			return
+			if execs=$(grep -oE 'execs: [0-9]+|coverage: [1-9][0-9]*/[0-9]+' "$log" | tail -n 1); then
+				printf 'fuzz: %s %s: %s\n' "$1" "$3" "$execs"
+				return
+			fi
+			break # it has not begun
 		fi
 		if grep -q 'Failing input written' "$log" || ! grep -q '^ *context deadline exceeded' "$log"; then
 			break

@@ -8,14 +8,20 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"slices"
 	"strconv"
+	"strings"
 	"syscall"
 	"testing"
 )
 
 // Main builds skerry and the programs beside it into a folder of their own, tells it to
-// use, runs the tests and removes the folder. It returns the exit status.
+// use, runs the tests and removes the folder. It returns the exit status. Of a fuzzer,
+// each of whose workers would build them, it builds none.
 func Main(m *testing.M, use func(dir string)) int {
+	if slices.ContainsFunc(os.Args, func(arg string) bool { return strings.HasPrefix(arg, "-test.fuzz") }) {
+		return m.Run()
+	}
 	dir, err := build()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "build programs:", err)
