@@ -303,15 +303,10 @@ func (b *udpBackend) Allow(peer identity.Name, r transport.Request) error {
 
 // Dial implements datagram.Backend.
 func (b *udpBackend) Dial(ctx context.Context, peer identity.Name, r transport.Request) (*net.UDPConn, error) {
-	from, err := vouched(peer, r.Source)
-	if err != nil { // Allow has said so
-		return nil, &transport.Refusal{Code: transport.Denied}
-	}
 	r.Traffic = transport.NewTraffic(time.Now())
-	entry := b.begin(peer, r, from)
-	e := b.state.Load().Export(r.Target)
-	if e == nil { // by a snapshot since
-		return nil, b.refuse(entry, ledger.ReasonNoService, transport.NoService.String())
+	entry, e, err := b.granted(peer, r, b.state.Load())
+	if err != nil {
+		return nil, err
 	}
 	first := b.turn.Add(1)
 	why := ""

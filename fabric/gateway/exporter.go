@@ -9,6 +9,7 @@ import (
 	"skerry.dev/skerry/fabric/identity"
 	"skerry.dev/skerry/fabric/ledger"
 	"skerry.dev/skerry/fabric/policy"
+	"skerry.dev/skerry/fabric/snapshot"
 	"skerry.dev/skerry/fabric/transport"
 )
 
@@ -75,16 +76,26 @@ func vouched(peer identity.Name, claimed map[string]string) (policy.Attributes, 
 	return from, nil
 }
 
-// Dial implements transport.Backend: the backends by turns, until one accepts.
-func (b backend) Dial(ctx context.Context, peer identity.Name, r transport.Request) (transport.Conn, error) {
+// granted accounts for a stream that Allow has allowed, and is what it is for.
+func (b backend) granted(peer identity.Name, r transport.Request, now *state) (*ledger.Stream, *snapshot.Export, error) {
 	from, err := vouched(peer, r.Source)
 	if err != nil { // Allow has said so
-		return nil, &transport.Refusal{Code: transport.Denied}
+		return nil, nil, &transport.Refusal{Code: transport.Denied}
 	}
-	entry, now := b.begin(peer, r, from), b.state.Load()
+	entry := b.begin(peer, r, from)
 	e := now.Export(r.Target)
 	if e == nil { // by a snapshot since
-		return nil, b.refuse(entry, ledger.ReasonNoService, transport.NoService.String())
+		return nil, nil, b.refuse(entry, ledger.ReasonNoService, transport.NoService.String())
+	}
+	return entry, e, nil
+}
+
+// Dial implements transport.Backend: the backends by turns, until one accepts.
+func (b backend) Dial(ctx context.Context, peer identity.Name, r transport.Request) (transport.Conn, error) {
+	now := b.state.Load()
+	entry, e, err := b.granted(peer, r, now)
+	if err != nil {
+		return nil, err
 	}
 	conn, err := now.turns[r.Target].dial(ctx, e, r.Client)
 	if err != nil {

@@ -128,33 +128,31 @@ func (c *Cluster) awaitNodes(ctx context.Context) error {
 
 // awaitPods waits until every pod of the cluster is ready.
 func (c *Cluster) awaitPods(ctx context.Context) error {
-	return c.await(ctx, "a pod", func(ctx context.Context) error { return c.podsReady(ctx, meta.NamespaceAll, "") })
-}
-
-// podsReady says whether the pods that a selector names are ready, and there is one:
-// nil, or which is not and what its node says about that.
-func (c *Cluster) podsReady(ctx context.Context, in, selector string) error {
-	pods, err := c.client.CoreV1().Pods(in).List(ctx, meta.ListOptions{LabelSelector: selector})
-	if err != nil {
+	return c.await(ctx, "a pod", func(ctx context.Context) error {
+		_, err := c.podsReady(ctx, meta.NamespaceAll, "")
 		return err
-	}
-	return c.eachReady(ctx, pods.Items)
+	})
 }
 
-// eachReady is podsReady of pods that were looked at.
-func (c *Cluster) eachReady(ctx context.Context, pods []core.Pod) error {
-	if len(pods) == 0 { // their Deployment has not made them yet
-		return errNotReady
+// podsReady are the pods that a selector names, and whether they are ready and there is
+// one: nil, or which is not and what its node says about that.
+func (c *Cluster) podsReady(ctx context.Context, in, selector string) ([]core.Pod, error) {
+	list, err := c.client.CoreV1().Pods(in).List(ctx, meta.ListOptions{LabelSelector: selector})
+	if err != nil {
+		return nil, err
 	}
-	for _, pod := range pods {
+	if len(list.Items) == 0 { // their Deployment has not made them yet
+		return nil, errNotReady
+	}
+	for _, pod := range list.Items {
 		if err := lacksImage(pod); err != nil {
-			return err
+			return list.Items, err
 		}
 		if !isReady(pod) {
-			return fmt.Errorf("pod %s: %w%s", pod.Name, errNotReady, c.why(ctx, pod))
+			return list.Items, fmt.Errorf("pod %s: %w%s", pod.Name, errNotReady, c.why(ctx, pod))
 		}
 	}
-	return nil
+	return list.Items, nil
 }
 
 // why a pod is not ready: what holds its container up, and the last warning about it.

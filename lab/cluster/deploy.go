@@ -92,12 +92,9 @@ func (c *Cluster) Deploy(ctx context.Context, w Workload) error {
 		return fmt.Errorf("deploy %s: %w", w.Name, err)
 	}
 	err := c.await(ctx, "workload "+w.Name, func(ctx context.Context) error {
-		pods, err := c.client.CoreV1().Pods(namespace).List(ctx, meta.ListOptions{LabelSelector: selectorOf(w.Name)})
+		pods, err := c.podsReady(ctx, namespace, selectorOf(w.Name))
 		if err != nil {
-			return err
-		}
-		if err := c.eachReady(ctx, pods.Items); err != nil {
-			return cmp.Or(c.crashed(ctx, pods.Items), err)
+			return cmp.Or(c.crashed(ctx, pods), err)
 		}
 		served, err := c.Endpoints(ctx, w.Name)
 		if err == nil && served < w.begins() {

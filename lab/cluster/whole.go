@@ -111,14 +111,11 @@ func (c *Cluster) reported(ctx context.Context, m member, since time.Time) error
 
 // podsBack says whether pods are ready after a setback: nil, or which is not.
 func (c *Cluster) podsBack(ctx context.Context, in, selector string, s Setback) error {
-	if err := c.podsReady(ctx, in, selector); err != nil {
-		return err
-	}
-	pods, err := c.client.CoreV1().Pods(in).List(ctx, meta.ListOptions{LabelSelector: selector})
+	pods, err := c.podsReady(ctx, in, selector)
 	if err != nil {
 		return err
 	}
-	for _, pod := range pods.Items {
+	for _, pod := range pods {
 		i := slices.IndexFunc(c.members, func(m member) bool { return m.Host() == pod.Spec.NodeName })
 		if i >= 0 && !isBack(pod, s.Booted[c.members[i].Ref()]) {
 			return fmt.Errorf("pod %s: %w", pod.Name, errNotReady)
