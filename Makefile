@@ -24,7 +24,7 @@ run: ## install what the lab starts, build, run experiments/quickstart.yaml
 build: ## build the programs into bin/
 	CGO_ENABLED=0 go build -trimpath -buildvcs=auto -ldflags '-X main.version=$(VERSION)' -o bin/ ./cmd/...
 
-test: ## install what the tests call, then build, check, unit, fuzz (5 s a target)
+test: ## install what the tests call, then build, check, unit, fuzz
 	@./setup test
 	-@test/guest/fetch.sh
 	@time $(MAKE) build check unit fuzz
@@ -41,7 +41,7 @@ unit: build ## every test, one package at a time, again where the hypervisor dis
 	@time go run ./test/unit
 	@time go run ./test/unit -race -p=2 $(RACE)
 
-fuzz: ## every fuzz target for FUZZTIME, 5s by default
+fuzz: ## every fuzz target for FUZZTIME; by default 5s, 10s in fabric
 	@time test/fuzz.sh
 
 soak: ## every fuzz target for 10 minutes
