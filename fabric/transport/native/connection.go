@@ -242,13 +242,11 @@ func (c *connection) opened(h header) error {
 	if err != nil {
 		return err
 	}
-	var s *stream
-	if c.wasOpened(h.stream) {
-		s = c.stream(h.stream)
-	} else {
-		if s, err = c.accept(h.stream); err != nil {
-			return err
-		}
+	s, early, err := c.accept(h.stream)
+	if err != nil {
+		return err
+	}
+	if !early {
 		c.open(c, s, asked)
 	}
 	switch {
@@ -260,27 +258,35 @@ func (c *connection) opened(h header) error {
 	return s.deliver(first)
 }
 
-// accept makes a stream that the peer has begun. Numbers rise, so that none is taken
-// twice.
-func (c *connection) accept(id uint32) (*stream, error) {
+// accept makes a stream that the peer has begun, or finds the one that the copy of its open
+// frame has: nil where that is over by now. Numbers rise, so that none is taken twice.
+func (c *connection) accept(id uint32) (s *stream, early bool, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
 	case c.err != nil:
-		return nil, c.err
+		return nil, false, c.err
 	case c.open == nil:
-		return nil, fmt.Errorf("a stream opened by who was called: %w", transport.ErrProtocol)
+		return nil, false, fmt.Errorf("a stream opened by who was called: %w", transport.ErrProtocol)
+	case id == c.opensEarly && id != 0:
+		c.opensEarly = 0
+		return c.streams[id], true, nil
 	case id <= c.last:
-		return nil, fmt.Errorf("stream %d after stream %d: %w", id, c.last, transport.ErrProtocol)
+		return nil, false, fmt.Errorf("stream %d after stream %d: %w", id, c.last, transport.ErrProtocol)
 	case len(c.streams) > 0:
-		return nil, fmt.Errorf("stream %d before the one before has ended: %w", id, transport.ErrProtocol)
+		return nil, false, fmt.Errorf("stream %d before the one before has ended: %w", id, transport.ErrProtocol)
 	case c.crowdedLocked():
-		return nil, fmt.Errorf("more than %d streams: %w", streamsMax, transport.ErrProtocol)
+		return nil, false, fmt.Errorf("more than %d streams: %w", streamsMax, transport.ErrProtocol)
 	}
+	return c.takeLocked(id), false, nil
+}
+
+// takeLocked makes a stream of the peer's that owns the connection from now on.
+func (c *connection) takeLocked(id uint32) *stream {
 	c.last = id
 	s := c.addLocked(id)
 	c.current = owner{s, true}
-	return s, nil
+	return s
 }
 
 // crowdedLocked says whether there are too many streams for another.

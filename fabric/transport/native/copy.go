@@ -65,7 +65,8 @@ func (b *bundle) copied(s shard, body []byte) error {
 	return nil
 }
 
-// openedEarly begins a stream by the copy of its open frame, if it is the next.
+// openedEarly begins a stream by the copy of its open frame, if it is the next and no other
+// that began so awaits its frame: that one is over already, and its frame comes first.
 func (c *connection) openedEarly(id uint32, body []byte) error {
 	if c.open == nil {
 		return fmt.Errorf("a stream opened by who was called: %w", transport.ErrProtocol)
@@ -78,12 +79,10 @@ func (c *connection) openedEarly(id uint32, body []byte) error {
 		return err
 	}
 	c.mu.Lock()
-	next := c.err == nil && id == c.last+1 && len(c.streams) == 0 && !c.crowdedLocked()
+	next := c.err == nil && id == c.last+1 && len(c.streams) == 0 && c.opensEarly == 0 && !c.crowdedLocked()
 	var s *stream
 	if next {
-		c.last, c.opensEarly = id, id
-		s = c.addLocked(id)
-		c.current = owner{s, true}
+		s, c.opensEarly = c.takeLocked(id), id
 	}
 	c.mu.Unlock()
 	if !next {
@@ -94,17 +93,6 @@ func (c *connection) openedEarly(id uint32, body []byte) error {
 		s.early(0, body[len(body)-first:])
 	}
 	return nil
-}
-
-// wasOpened says whether a stream, whose open frame has come now, was opened by its copy.
-func (c *connection) wasOpened(id uint32) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	early := c.opensEarly == id
-	if early {
-		c.opensEarly = 0
-	}
-	return early
 }
 
 // inflow is what a stream's socket was given.

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"sync"
+	"sync/atomic"
 	"testing"
 
 	"skerry.dev/skerry/fabric/transport"
@@ -104,6 +106,73 @@ func TestCopies(t *testing.T) {
 	}
 	b.forget(1)
 	take(3, copyOfOpen, open[headerBytes:])
+}
+
+// denying is a connection that a peer has called, whose streams are all refused, how many
+// have begun, and the peer's end of it.
+func denying(t *testing.T) (c *connection, begun *atomic.Int32, peer net.Conn) {
+	t.Helper()
+	near, peer := net.Pipe()
+	c, begun = newConnection(near, newBuffers()), new(atomic.Int32)
+	c.open = func(_ *connection, s *stream, _ transport.Request) {
+		begun.Add(1)
+		s.refuse(transport.Denied)
+	}
+	go func() { _, _ = io.Copy(io.Discard, peer) }()
+	t.Cleanup(func() { _ = peer.Close() })
+	return c, begun, peer
+}
+
+// An open frame that comes in the moment in which its copy does opens the stream once.
+func TestCopyBesideItsFrame(t *testing.T) {
+	c, begun, peer := denying(t)
+	ended := make(chan error, 1)
+	go func() { ended <- c.serve() }()
+	b := newBundle(newBundleID(), lanesMost)
+	b.admit(c, 1)
+	const streams = 5000
+	for id := uint32(1); id <= streams; id++ {
+		open := openFrame(t, id, asked, "")
+		last := len(open) - 1
+		say(t, peer, open[:last])
+		var both sync.WaitGroup
+		both.Go(func() { say(t, peer, open[last:]) })
+		both.Go(func() {
+			if err := b.copied(copyHeader(id, copyOfOpen, len(open)-headerBytes), open[headerBytes:]); err != nil {
+				t.Error(err)
+			}
+		})
+		both.Wait()
+		say(t, peer, frame(kindPing, 0)) // which is read when the open frame is done with
+		if len(ended) > 0 {
+			t.Fatalf("stream %d: %v", id, <-ended)
+		}
+	}
+	if n := begun.Load(); n != streams {
+		t.Errorf("%d streams have begun of %d", n, streams)
+	}
+}
+
+// A stream that was opened by a copy may be refused before its frame comes, and the copy of
+// the next come before that.
+func TestCopyBeforeAnEarlierFrame(t *testing.T) {
+	c, begun, peer := denying(t)
+	go func() { _ = c.serve() }()
+	b := newBundle(newBundleID(), lanesMost)
+	b.admit(c, 1)
+	for id := uint32(1); id <= 2; id++ {
+		body := openFrame(t, id, asked, "x")[headerBytes:]
+		if err := b.copied(copyHeader(id, copyOfOpen, len(body)), body); err != nil {
+			t.Error(err)
+		}
+	}
+	say(t, peer, openFrame(t, 1, asked, "x"), openFrame(t, 2, asked, "x"), frame(kindPing, 0))
+	if n := begun.Load(); n != 2 {
+		t.Errorf("%d streams have begun, want 2", n)
+	}
+	if !c.idle() {
+		t.Error("the connection has ended, or carries something")
+	}
 }
 
 // idle waits until no copy of a stream is on its way.

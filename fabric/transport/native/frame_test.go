@@ -157,7 +157,7 @@ func TestOpenedAfterEnd(t *testing.T) {
 	c := newConnection(near, newBuffers())
 	c.open = func(*connection, *stream, transport.Request) { t.Error("it was opened") }
 	c.end(io.ErrUnexpectedEOF)
-	if _, err := c.accept(1); !errors.Is(err, io.ErrUnexpectedEOF) {
+	if _, _, err := c.accept(1); !errors.Is(err, io.ErrUnexpectedEOF) {
 		t.Errorf("got %v", err)
 	}
 }
