@@ -84,7 +84,15 @@ func (b *bench) bears(ctx context.Context, f fault) (err error) {
 			return err
 		}
 	}
-	b.print(line{what: f.name, seen: v.String(), bound: j.bound, pass: v.holds(), command: fabricCommand})
+	seen := v.String()
+	if !v.holds() {
+		said, err := os.ReadFile(p.logFile("importer"))
+		if err != nil {
+			return err
+		}
+		seen += "; its gateway said at last: " + lastPart(string(said))
+	}
+	b.print(line{what: f.name, seen: seen, bound: j.bound, pass: v.holds(), command: fabricCommand})
 	return nil
 }
 

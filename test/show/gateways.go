@@ -135,10 +135,15 @@ func (p *pair) add(name string, node topology.Ref, args []string) {
 	}}
 }
 
+// logFile is what a gateway prints.
+func (p *pair) logFile(name string) string {
+	return filepath.Join(p.dir, p.sides[name].command.Name+".log")
+}
+
 // start starts a gateway, and waits until it is ready.
 func (p *pair) start(ctx context.Context, name string) error {
 	one := p.sides[name]
-	log, err := os.Create(filepath.Join(p.dir, one.command.Name+".log"))
+	log, err := os.Create(p.logFile(name))
 	if err != nil {
 		return err
 	}
