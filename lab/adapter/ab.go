@@ -26,19 +26,31 @@ import (
 // is 0. The total has the duration, exactly.
 //
 // ab does not say which requests failed, so that one that did spoils its output.
+//
+// By time it ends at once, without the requests that it has begun: those it does not
+// count.
 type ab struct{}
 
 const (
 	abRows   = "ab.tsv"
 	abOutput = "ab.out"
+	// abMost is how many requests it may make by time: it has room for as many from the
+	// start.
+	abMost = rowsMax / 4
 )
 
-func (ab) abilities() abilities { return abilities{fresh: true, timeout: time.Second} }
+func (ab) abilities() abilities {
+	return abilities{fresh: true, timeout: time.Second, timed: time.Second}
+}
 
 func (ab) plan(j Job, m load.Message) (Invocation, error) {
 	c := j.Cell
 	// -l: answers of different lengths are no failures.
-	args := []string{"-q", "-l", "-n", strconv.Itoa(requests(c)), "-c", strconv.Itoa(c.Threads), "-s", seconds(c.Timeout.Std()), "-g", abRows}
+	args := []string{"-q", "-l", "-n", strconv.Itoa(requests(c))}
+	if c.Timed() { // which sets a number of requests, too
+		args = []string{"-q", "-l", "-t", seconds(c.Duration.Std()), "-n", strconv.Itoa(abMost)}
+	}
+	args = append(args, "-c", strconv.Itoa(c.Threads), "-s", seconds(c.Timeout.Std()), "-g", abRows)
 	if c.Connection == experiment.ConnectionKept {
 		args = append(args, "-k")
 	}
@@ -53,13 +65,15 @@ func (ab) read(j Job, folder fs.FS, began Moment) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	kept := j.Cell.Connection == experiment.ConnectionKept
+	kept, timed := j.Cell.Connection == experiment.ConnectionKept, j.Cell.Timed()
 	switch want := requests(j.Cell); {
 	case said.failed > 0:
 		return Result{}, &OutputError{experiment.ToolAB, 0, fmt.Sprintf("%d of %d requests failed, and ab does not say which", said.failed, said.complete)}
-	case said.complete != int64(want):
+	case timed && said.complete >= abMost:
+		return Result{}, &OutputError{experiment.ToolAB, 0, fmt.Sprintf("%d requests before %s were over are the most", said.complete, j.Cell.Duration)}
+	case !timed && said.complete != int64(want):
 		return Result{}, &OutputError{experiment.ToolAB, 0, fmt.Sprintf("%d of %d requests were completed", said.complete, want)}
-	case kept && said.kept == 0 && want > j.Cell.Threads:
+	case kept && said.kept == 0 && said.complete > int64(j.Cell.Threads):
 		return Result{}, &OutputError{experiment.ToolAB, 0, "no connection was kept: the service does not keep those of HTTP/1.0"}
 	}
 	rows, err := readFile(folder, abRows, func(r io.Reader) ([]sample.Request, error) { return readAB(r, began, kept) })

@@ -27,8 +27,9 @@ import (
 // Job is the load of one repetition of a cell.
 type Job struct {
 	Cell experiment.Cell
-	// Target is HOST:PORT.
-	Target string
+	// Target is HOST:PORT; of a cell with a ratio Targets are, one for each entry.
+	Target  string
+	Targets []string
 	// Seed of the body's random bytes.
 	Seed uint64
 }
@@ -36,11 +37,74 @@ type Job struct {
 // Spec is the load of a cell as Skerry's own generator takes it.
 func (j Job) Spec() load.Spec {
 	c := j.Cell
-	return load.Spec{
-		Target: j.Target, Protocol: c.Protocol, Workload: c.Workload, Size: c.Size, Time: c.Time, Memory: c.Memory,
-		Threads: c.Threads, Iterations: c.Iterations, Warmup: c.Warmup, OpenLoop: load.OpenLoop(c.OpenLoop),
+	s := load.Spec{
+		Protocol: c.Protocol, Workload: c.Workload, Size: c.Size, Work: load.Work{Time: c.Time, Memory: c.Memory},
+		Iterations: c.Iterations, Warmup: c.Warmup, OpenLoop: load.OpenLoop(c.OpenLoop),
 		Think: c.Think, Ramp: c.Ramp, Timeout: c.Timeout, Connection: c.Connection, Seed: j.Seed,
 	}
+	if c.Ratio == "" {
+		s.Target, s.Threads = j.Target, c.Threads
+		return s
+	}
+	for _, one := range j.Split() {
+		s.Targets = append(s.Targets, load.Target{Target: one.Target, Threads: one.Cell.Threads})
+	}
+	return s
+}
+
+// Split are the jobs of each entry by itself, of those at which the cell has threads;
+// of a cell without a ratio the job is the only one.
+func (j Job) Split() (all []Job) {
+	each := j.Cell.AtEntries()
+	if each == nil {
+		return []Job{j}
+	}
+	for i, target := range j.Targets {
+		if i < len(each) && each[i] > 0 {
+			one := j
+			one.Target, one.Targets, one.Cell.Ratio, one.Cell.Threads = target, nil, "", each[i]
+			all = append(all, one)
+		}
+	}
+	return all
+}
+
+// Merge puts together what jobs have seen at the same time, as Split gave them. Where
+// the tool does not tell threads apart, all rows of a job are those of its first.
+func Merge(jobs []Job, results []Result) (merged Result, err error) {
+	if len(results) == 1 {
+		return results[0], nil
+	}
+	first, rows := int32(0), 0
+	for _, r := range results {
+		rows += len(r.Requests)
+	}
+	if rows > rowsMax {
+		return Result{}, &OutputError{jobs[0].Cell.Tool, 0, fmt.Sprintf("%d rows of all entries are more than %d", rows, int(rowsMax))}
+	}
+	for i, r := range results {
+		for _, q := range r.Requests {
+			q.Thread += first
+			merged.Requests = append(merged.Requests, q)
+		}
+		if r.Total != nil {
+			merged.Total = added(merged.Total, *r.Total)
+		}
+		first += int32(jobs[i].Cell.Threads)
+	}
+	inOrder(merged.Requests)
+	return merged, nil
+}
+
+// added is a total with the requests of another, made at the same time.
+func added(total *sample.Summary, other sample.Summary) *sample.Summary {
+	if total == nil {
+		return &other
+	}
+	total.Requests += other.Requests
+	total.Errors += other.Errors
+	total.DurationNs = max(total.DurationNs, other.DurationNs)
+	return total
 }
 
 // url of the job's requests.
@@ -55,7 +119,8 @@ func (j Job) hostPort() (host, port string, err error) {
 	return u.Hostname(), u.Port(), nil
 }
 
-// requests is how many of them the load makes: those of an open loop by its rate.
+// requests is how many of them the load makes: those of an open loop by its rate. Of
+// one by time nobody knows.
 func requests(c experiment.Cell) int {
 	if c.Rate > 0 {
 		return int(float64(c.Rate)*c.Duration.Std().Seconds() + 0.5)

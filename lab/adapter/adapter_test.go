@@ -94,7 +94,10 @@ func TestPlan(t *testing.T) {
 			show(tool+" at a rate", c)
 		}
 	}
-	c := cell("jmeter")
+	c := cell("ab")
+	c.Iterations, c.Duration = 0, 2000*ms
+	show("ab by time", c)
+	c = cell("jmeter")
 	c.Workload, c.Time, c.Memory = "burn", 5*ms, 1_000_000
 	show("jmeter of a workload with a query", c)
 	golden(t, "testdata/plan.txt", out.String())
@@ -150,6 +153,19 @@ func asks() []ask {
 		{"half a second's timeout", func(c *experiment.Cell) { c.Timeout = second / 2 }, map[string]string{
 			"ab": "time out after 500ms, only after multiples of 1s", "hey": "time out after 500ms, only after multiples of 1s",
 			"wrk": "time out after 500ms, only after multiples of 1s",
+		}},
+		{"several entries", func(c *experiment.Cell) {
+			c.Iterations, c.Ratio, c.Duration = 0, "1:1", 2*second
+		}, map[string]string{
+			"hey": "request at several entries, each for as long", "jmeter": "request at several entries, each for as long",
+			"k6": "request at several entries, each for as long", "wrk": "request at several entries, each for as long",
+		}},
+		{"several entries for a second and a half", func(c *experiment.Cell) {
+			c.Iterations, c.Ratio, c.Duration = 0, "1:1", 3*second/2
+		}, map[string]string{
+			"ab":  "go on for 1.5s, only for multiples of 1s",
+			"hey": "request at several entries, each for as long", "jmeter": "request at several entries, each for as long",
+			"k6": "request at several entries, each for as long", "wrk": "request at several entries, each for as long",
 		}},
 		{"many requests", func(c *experiment.Cell) { c.Iterations = 600_000 }, map[string]string{
 			"hey": "keep 1200000 requests, only 1000000",
@@ -287,6 +303,13 @@ func TestShortcomings(t *testing.T) {
 		{"ab, with rows missing", two, map[string]string{
 			"ab.out": fmt.Sprintf(abSaid, 0, "Keep-Alive requests:    2\n"), "ab.tsv": "starttime\tseconds\tctime\tdtime\tttime\twait\nnow\t1\t0\t1\t1\t1\n",
 		}, "ab: 1 rows of 2 requests"},
+		{"ab, that made all requests it may before its time was over", func() experiment.Cell {
+			c := two
+			c.Iterations, c.Duration = 0, quantity.Duration(2*time.Second)
+			return c
+		}(), map[string]string{
+			"ab.out": strings.Replace(fmt.Sprintf(abSaid, 0, "Keep-Alive requests:    2\n"), " 2\n", " 5000000\n", 1),
+		}, "ab: 5000000 requests before 2s were over are the most"},
 		{"hey, with rows too many", func() experiment.Cell { c := two; c.Tool, c.Iterations = "hey", 1; return c }(), map[string]string{
 			"hey.csv": "response-time,DNS+dialup,DNS,Request-write,Response-delay,Response-read,status-code,offset\n" + strings.Repeat("1,0,0,0,0,0,200,0\n", 2),
 		}, "hey: 2 rows of 1 requests"},
@@ -365,6 +388,7 @@ func TestLongest(t *testing.T) {
 		{"closed", experiment.Cell{Threads: 2, Iterations: 8, Warmup: 1, Timeout: 3 * second, Think: second, Ramp: 5 * second}, 45 * time.Second},
 		{"open", experiment.Cell{Sender: experiment.Sender{Tool: "k6"}, Threads: 10, OpenLoop: open, Timeout: 30 * second}, 90 * time.Second},
 		{"open, by workers that wait", experiment.Cell{Sender: experiment.Sender{Tool: "hey"}, Threads: 10, OpenLoop: open, Timeout: second}, 6060 * time.Second},
+		{"by time", experiment.Cell{Threads: 2, OpenLoop: experiment.OpenLoop{Duration: 10 * second}, Timeout: 3 * second}, 13 * time.Second},
 		{"longer than any clock runs", experiment.Cell{Threads: 1, Iterations: 1e7, Timeout: 3600 * second}, 876_000 * time.Hour},
 	} {
 		if got := adapter.Longest(c.cell); got != c.want {
@@ -379,8 +403,9 @@ func TestLongest(t *testing.T) {
 	}
 }
 
-// TestReal runs what Debian has against the workload on this machine.
-func TestReal(t *testing.T) {
+// serving is where the workload payload-echo is served on this machine.
+func serving(t *testing.T) (target string) {
+	t.Helper()
 	ctx, stop := context.WithCancel(t.Context())
 	listener, err := workload.Listen(ctx, "127.0.0.1:0")
 	if err != nil {
@@ -398,36 +423,48 @@ func TestReal(t *testing.T) {
 			t.Error(err)
 		}
 	})
+	return listener.Addr().String()
+}
+
+// carriedOut is what a tool has seen of a job on this machine.
+func carriedOut(t *testing.T, job adapter.Job) adapter.Result {
+	t.Helper()
+	path, err := exec.LookPath(job.Cell.Tool)
+	if err != nil {
+		t.Skipf("%s is not installed", job.Cell.Tool)
+	}
+	invocation, err := adapter.Plan(job)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	for name, data := range invocation.Files {
+		if err := os.WriteFile(filepath.Join(dir, name), data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	began := adapter.Moment{RealNs: clock.Real(), MonoNs: clock.Mono()}
+	cmd := exec.CommandContext(t.Context(), path, invocation.Args...)
+	cmd.Dir = dir
+	said, err := cmd.Output()
+	if err := errors.Join(err, os.WriteFile(filepath.Join(dir, invocation.Stdout), said, 0o600)); err != nil {
+		t.Fatalf("%v: %s", err, said)
+	}
+	result, err := adapter.Read(job, os.DirFS(dir), began)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return result
+}
+
+// TestReal runs what Debian has against the workload on this machine.
+func TestReal(t *testing.T) {
+	target := serving(t)
 	for _, tool := range []string{"ab", "wrk"} {
 		t.Run(tool, func(t *testing.T) {
-			path, err := exec.LookPath(tool)
-			if err != nil {
-				t.Skipf("%s is not installed", tool)
-			}
 			c := cell(tool)
 			c.Workload, c.Size, c.Iterations = "payload-echo", 100_000, 20
-			job := adapter.Job{Cell: c, Target: listener.Addr().String(), Seed: 1}
-			invocation, err := adapter.Plan(job)
-			if err != nil {
-				t.Fatal(err)
-			}
-			dir := t.TempDir()
-			for name, data := range invocation.Files {
-				if err := os.WriteFile(filepath.Join(dir, name), data, 0o600); err != nil {
-					t.Fatal(err)
-				}
-			}
-			began := adapter.Moment{RealNs: clock.Real(), MonoNs: clock.Mono()}
-			cmd := exec.CommandContext(t.Context(), path, invocation.Args...)
-			cmd.Dir = dir
-			said, err := cmd.Output()
-			if err := errors.Join(err, os.WriteFile(filepath.Join(dir, invocation.Stdout), said, 0o600)); err != nil {
-				t.Fatalf("%v: %s", err, said)
-			}
-			result, err := adapter.Read(job, os.DirFS(dir), began)
-			if err != nil {
-				t.Fatal(err)
-			}
+			result := carriedOut(t, adapter.Job{Cell: c, Target: target, Seed: 1})
 			if n := result.Total.Requests; n < 40 || n > 41 || result.Total.Errors != 0 || result.Total.DurationNs <= 0 || result.Total.DurationNs > int64(time.Minute) {
 				t.Errorf("total %+v", result.Total)
 			}

@@ -23,6 +23,8 @@ type abilities struct {
 	openLeast time.Duration
 	// Times are taken in multiples of these; 0 takes none.
 	think, ramp, timeout time.Duration
+	// timed is the same of how long a closed loop by time lasts.
+	timed time.Duration
 	// requestsMax is how many requests of a repetition the tool keeps, 0 for all.
 	requestsMax int
 }
@@ -56,6 +58,8 @@ func Check(c experiment.Cell) error {
 		key, cannot string
 	}{
 		{c.Protocol != "", "protocol", "speak " + c.Speaks() + ", only " + experiment.ProtocolHTTP1},
+		{c.Timed() && a.timed == 0, "ratio", "request at several entries, each for as long"},
+		{c.Timed() && !multiple(c.Duration.Std(), a.timed), "duration", fmt.Sprintf("go on for %s, only for multiples of %s", c.Duration, a.timed)},
 		{c.Warmup > 0 && !a.warmup, "warmup", "leave out requests that warm up"},
 		{c.Connection == experiment.ConnectionNew && !a.fresh, "connection", "time the dial of a new connection for each request"},
 		{c.Rate > 0 && !a.open, "rate", "send at a rate, only in a closed loop"},

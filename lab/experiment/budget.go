@@ -67,8 +67,8 @@ func (e *Experiment) Estimate(c Cell, path ...topology.Ref) time.Duration {
 		float64(c.Threads)*(serialise(c.Size, there.Rate)+serialise(answer, back.Rate))
 	requests := c.Iterations + c.Warmup
 	total := request*float64(requests) + seconds(c.Think)*float64(max(requests-1, 0)) + seconds(c.Ramp)
-	if c.Rate > 0 {
-		total = seconds(c.Duration) + request // arrivals do not wait for answers
+	if c.Duration > 0 {
+		total = seconds(c.Duration) + request // the last begins when that is over
 	}
 	if e.Substrate == SubstrateKubernetes {
 		total += podsStart.Seconds()

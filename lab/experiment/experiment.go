@@ -89,8 +89,8 @@ type Workload struct {
 	Memory quantity.Size `yaml:"memory,omitempty" json:"memory,omitempty"`
 }
 
-// Load drives a workload in a closed loop with iterations or in an open one with
-// rate and duration. Every list is a factor.
+// Load drives a workload in a closed loop with iterations, in one of some duration
+// with a ratio, or in an open one with rate and duration. Every list is a factor.
 type Load struct {
 	// Tool that sends the requests: skerry (default), ab, hey, jmeter, k6 or wrk.
 	Tool List[string] `yaml:"tool,omitempty" json:"tool,omitempty"`
@@ -100,13 +100,18 @@ type Load struct {
 	// Threads that request at the same time, 1 to 1024; 1 by default. In an open
 	// loop they bound the requests in flight.
 	Threads List[int] `yaml:"threads,omitempty" json:"threads,omitempty"`
+	// Ratio in place of threads: how many of them request at each of the topology's
+	// entries, in their order, such as "32:2:1:1"; 0 is possible. With it the loop is a
+	// closed one that goes on for duration.
+	Ratio List[string] `yaml:"ratio,omitempty" json:"ratio,omitempty"`
 	// Iterations: requests per thread that count.
 	Iterations int `yaml:"iterations,omitempty" json:"iterations,omitempty" jsonschema:"minimum=1,maximum=10000000"`
 	// Rate at which requests are due, answered or not: an open loop.
 	Rate List[quantity.Frequency] `yaml:"rate,omitempty" json:"rate,omitempty"`
 	// Arrivals of an open loop: constant (default) or poisson.
 	Arrivals string `yaml:"arrivals,omitempty" json:"arrivals,omitempty" jsonschema:"enum=constant,enum=poisson"`
-	// Duration of an open loop, from its start to its last arrival.
+	// Duration of an open loop, from its start to its last arrival; with a ratio how long
+	// threads begin requests.
 	Duration quantity.Duration `yaml:"duration,omitempty" json:"duration,omitempty"`
 	// Warmup requests per thread that are recorded but marked as warm-up.
 	Warmup int `yaml:"warmup,omitempty" json:"warmup,omitempty" jsonschema:"minimum=0,maximum=10000000"`
@@ -144,19 +149,22 @@ type List[T any] []T
 func (List[T]) OneOrMany() {}
 
 // OpenLoop is when the requests of a cell are due, answered or not. A Rate above
-// 0 makes the loop open: Arrivals and Duration are set, Iterations is 0.
+// 0 makes the loop open: Arrivals and Duration are set, Iterations is 0. Without one
+// Duration is that of a closed loop by time, see Cell.Timed.
 type OpenLoop struct {
 	Rate     quantity.Frequency `json:"rate,omitempty"`
 	Arrivals string             `json:"arrivals,omitempty"`
 	Duration quantity.Duration  `json:"duration,omitempty"`
 }
 
-// Sender is who sends the requests of a cell, and how they speak.
+// Sender is who sends the requests of a cell, how they speak and where they enter.
 type Sender struct {
 	// Tool that sends the requests, empty for Skerry's own load.
 	Tool string `json:"tool,omitempty"`
 	// Protocol of the load, empty for http/1.1.
 	Protocol string `json:"protocol,omitempty"`
+	// Ratio of the threads at the topology's entries, empty where they call one address.
+	Ratio string `json:"ratio,omitempty"`
 }
 
 // Cell is one combination of factors: what one repetition runs.

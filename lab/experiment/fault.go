@@ -190,9 +190,11 @@ func (c *checker) victim(path, of string, processes bool) {
 // loadName is what the lab calls the process, and the Job, that sends the requests.
 const loadName = "load"
 
-// sends says that a process is the load, by its name or by that of its program.
+// sends says that a process is the load, by its name or by that of its program. Of
+// several processes the others have numbers behind the name.
 func sends(process string) bool {
-	return slices.Contains(append(Tools(), loadName, "skerry-agent", "java"), process)
+	return strings.TrimRight(process, "0123456789") == loadName ||
+		slices.Contains(append(Tools(), "skerry-agent", "java"), process)
 }
 
 func (c *checker) clusterOf(path, name string) bool {

@@ -23,12 +23,13 @@ const (
 )
 
 // Cells expands the matrix of an experiment that Read returned, in the order of
-// the file: scenarios, systems, workloads with their sizes and times, threads,
-// think, rate, tool, protocol, connection; the last varies fastest.
+// the file: scenarios, systems, workloads with their sizes and times, threads or
+// ratio, think, rate, tool, protocol, connection; the last varies fastest.
 func (e *Experiment) Cells() []Cell {
 	cells := []Cell{{Iterations: e.Load.Iterations, Warmup: e.Load.Warmup, Ramp: e.Load.Ramp}}
+	cells[0].Duration = e.Load.Duration
 	if e.Load.open() {
-		cells[0].Arrivals, cells[0].Duration = cmp.Or(e.Load.Arrivals, ArrivalsConstant), e.Load.Duration
+		cells[0].Arrivals = cmp.Or(e.Load.Arrivals, ArrivalsConstant)
 	}
 	cells = cross(cells, e.Scenarios, func(c *Cell, s Scenario) { c.Scenario = s })
 	cells = cross(cells, e.Systems, func(c *Cell, s string) { c.System = s })
@@ -36,6 +37,7 @@ func (e *Experiment) Cells() []Cell {
 		c.Workload, c.Size, c.Time, c.Memory = s.Workload, s.Size, s.Time, s.Memory
 	})
 	cells = cross(cells, or(e.Load.Threads, 1), func(c *Cell, n int) { c.Threads = n })
+	cells = cross(cells, or(e.Load.Ratio, ""), split)
 	cells = cross(cells, or(e.Load.Think, 0), func(c *Cell, d quantity.Duration) { c.Think = d })
 	cells = cross(cells, or(e.Load.Rate, 0), func(c *Cell, f quantity.Frequency) { c.Rate = f })
 	cells = cross(cells, or(e.Load.Tool, ToolSkerry), send)
@@ -124,6 +126,7 @@ func (c *checker) matrix() {
 		{"scenarios", len(e.Scenarios)},
 		{"systems", len(e.Systems)},
 		{"load.threads", len(or(e.Load.Threads, 1))},
+		{"load.ratio", len(or(e.Load.Ratio, ""))},
 		{"load.think", len(or(e.Load.Think, 0))},
 		{"load.rate", len(or(e.Load.Rate, 0))},
 		{"load.tool", len(or(e.Load.Tool, ""))},
@@ -247,7 +250,10 @@ func (c Cell) String() string {
 		parts = append(parts, c.Memory.String())
 	}
 	threads := fmt.Sprintf("%d threads", c.Threads)
-	if c.Threads == 1 {
+	switch {
+	case c.Ratio != "":
+		threads = c.Ratio + " threads"
+	case c.Threads == 1:
 		threads = "1 thread"
 	}
 	parts = append(parts, threads)

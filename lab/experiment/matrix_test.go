@@ -23,6 +23,7 @@ func TestPlan(t *testing.T) {
 	}{
 		{"quickstart", []topology.Ref{"c2/worker", "c2/head", "c1/head", "c1/worker"}},
 		{"every-key", []topology.Ref{"site-b/n3", "site-b/n3", "site-b/n1", "site-a/n2", "site-a/n1", "site-a/n1"}},
+		{"ratio", []topology.Ref{"c2/client", "c1/one"}},
 	} {
 		e := read(t, "testdata/"+c.name+".yaml")
 		var out strings.Builder

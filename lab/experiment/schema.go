@@ -126,6 +126,7 @@ func restrict(schema *jsonschema.Schema) error {
 	link.DependentRequired = map[string][]string{"from": {"to"}, "to": {"from"}}
 	for name, limit := range map[string]func(*jsonschema.Schema){
 		"threads": func(s *jsonschema.Schema) { s.Minimum, s.Maximum = "1", json.Number(fmt.Sprint(threadsMax)) },
+		"ratio":   func(s *jsonschema.Schema) { s.Pattern, s.Examples = ratioPattern, []any{"8:4:4:4"} },
 		"protocol": func(s *jsonschema.Schema) {
 			for _, p := range Protocols() {
 				s.Enum = append(s.Enum, p)

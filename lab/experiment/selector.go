@@ -23,6 +23,8 @@ type Selector struct {
 	Time List[quantity.Duration] `yaml:"time,omitempty" json:"time,omitempty"`
 	// Threads of the load.
 	Threads List[int] `yaml:"threads,omitempty" json:"threads,omitempty"`
+	// Ratio of the threads at the entries.
+	Ratio List[string] `yaml:"ratio,omitempty" json:"ratio,omitempty"`
 	// Think time of the load.
 	Think List[quantity.Duration] `yaml:"think,omitempty" json:"think,omitempty"`
 	// Rate of an open loop.
@@ -103,8 +105,9 @@ func dimensions() []dimension {
 			func(e *Experiment) []string {
 				return ofWorkloads(e, func(w Workload) []string { return texts(w.Time) })
 			}},
-		{"threads", "threads", func(c Cell) string { return fmt.Sprint(c.Threads) }, func(s Selector) []string { return texts(s.Threads) },
-			func(e *Experiment) []string { return texts(or(e.Load.Threads, 1)) }},
+		{"threads", "threads", Cell.threadsLevel, func(s Selector) []string { return texts(s.Threads) }, threadsLevels},
+		{"ratio", "threads", func(c Cell) string { return c.Ratio }, func(s Selector) []string { return s.Ratio },
+			func(e *Experiment) []string { return e.Load.Ratio }},
 		{"think", "think", func(c Cell) string { return c.Think.String() }, func(s Selector) []string { return texts(s.Think) },
 			func(e *Experiment) []string { return texts(or(e.Load.Think, 0)) }},
 		{"rate", "", func(c Cell) string { return c.Rate.String() }, func(s Selector) []string { return texts(s.Rate) },
@@ -116,6 +119,21 @@ func dimensions() []dimension {
 		{"connection", "", func(c Cell) string { return c.Connection }, func(s Selector) []string { return s.Connection },
 			func(e *Experiment) []string { return or(e.Load.Connection, ConnectionKept) }},
 	}
+}
+
+// threadsLevel is the level of the cell of the factor load.threads: none with a ratio.
+func (c Cell) threadsLevel() string {
+	if c.Ratio != "" {
+		return ""
+	}
+	return fmt.Sprint(c.Threads)
+}
+
+func threadsLevels(e *Experiment) []string {
+	if e.Load.Ratio != nil {
+		return nil
+	}
+	return texts(or(e.Load.Threads, 1))
 }
 
 func texts[T any](list []T) []string {

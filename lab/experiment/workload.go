@@ -172,9 +172,13 @@ func (l Load) timeout() quantity.Duration { return cmp.Or(l.Timeout, TimeoutDefa
 func (c *checker) load() {
 	l := c.e.Load
 	within(c, "load.threads", l.Threads, 1, threadsMax)
-	if l.open() {
+	c.entries()
+	switch {
+	case l.Ratio != nil:
+		c.atEntries()
+	case l.open():
 		c.openLoop()
-	} else {
+	default:
 		c.closedLoop()
 	}
 	within(c, "load.warmup", []int{l.Warmup}, 0, iterationsMax)
@@ -235,8 +239,11 @@ func (c *checker) protocols() {
 	}
 }
 
-// open reports a load that names any key of an open loop's own.
-func (l Load) open() bool { return l.Rate != nil || l.Duration != 0 || l.Arrivals != "" }
+// open reports a load that names any key of an open loop's own. With a ratio a closed
+// one has a duration.
+func (l Load) open() bool {
+	return l.Ratio == nil && (l.Rate != nil || l.Duration != 0 || l.Arrivals != "")
+}
 
 // openLoop checks what an open loop needs, and refuses what only a closed one has.
 func (c *checker) openLoop() {

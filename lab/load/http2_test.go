@@ -295,7 +295,7 @@ func TestHTTP2GrantsItsWindowAgain(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := p.protocol().(*http2Link)
+	h := p.protocol(p.aims[0]).(*http2Link)
 	var text bytes.Buffer
 	far := peer{http2.NewFramer(&text, nil), nil}
 	if err := far.say(1, "200", "hello"); err != nil {
@@ -338,8 +338,8 @@ func TestHTTP2EveryWorkload(t *testing.T) {
 		{Workload: workload.PayloadRecv, Size: 1e6},
 		{Workload: workload.StaticReply},
 		{Workload: workload.HelloWorld},
-		{Workload: workload.Sleep, Time: quantity.Duration(2500 * time.Microsecond)},
-		{Workload: workload.Burn, Time: quantity.Duration(time.Millisecond)},
+		{Workload: workload.Sleep, Work: Work{Time: quantity.Duration(2500 * time.Microsecond)}},
+		{Workload: workload.Burn, Work: Work{Time: quantity.Duration(time.Millisecond)}},
 	} {
 		s.Target, s.Protocol, s.Threads, s.Iterations = start(t, s.Workload), workload.HTTP2, 3, 4
 		for i, r := range run(t, s) {
@@ -374,7 +374,7 @@ func FuzzHTTP2(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		l := scripted(p.protocol(), bytes.NewReader(text))
+		l := scripted(p.protocol(p.aims[0]), bytes.NewReader(text))
 		got, err := l.exchange(make([]byte, 64))
 		if got.length < 0 || got.length > 64 {
 			t.Errorf("a body of %d bytes in a buffer of 64", got.length)

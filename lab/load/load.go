@@ -6,7 +6,7 @@
 //
 // It does not pipeline, share a connection between threads, retry, follow
 // redirects, speak TLS, or draw conclusions; a failed request is a row that
-// says why. Start at Run, then thread.go and open.go, with loop.go below them
+// says why. Start at Run, then thread.go, timed.go and open.go, with loop.go below them
 // and a file for each protocol; oneway/ is the load for timed packets.
 package load
 
@@ -14,7 +14,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"skerry.dev/skerry/lab/sample"
 )
@@ -48,6 +47,10 @@ func Run(ctx context.Context, s Spec) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
+	return p.drive(ctx)
+}
+
+func (p *plan) drive(ctx context.Context) (Result, error) {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	l, release, err := newLoop(ctx)
@@ -59,23 +62,32 @@ func Run(ctx context.Context, s Spec) (Result, error) {
 		stop(err)
 		l.ended = true
 	}}
-	book := newBook(p)
+	rows := begin(l, p, first)
+	err = l.run()
+	return rows(), errors.Join(err, context.Cause(ctx))
+}
+
+// begin starts the threads of a load; rows gives what they have seen, once they have
+// ended.
+func begin(l *loop, p *plan, first *opening) (rows func() Result) {
+	if p.timed() {
+		return timedLoop(l, p, first).close
+	}
+	book := newBook(p, p.requests())
 	if p.open() {
 		openLoop(l, p, first, book)
 	} else {
 		closedLoop(l, p, first, book)
 	}
-	err = l.run()
-	return book.close(), errors.Join(err, context.Cause(ctx))
+	return book.close
 }
 
-// closedLoop starts the threads, evenly over the ramp.
+// closedLoop starts the threads of a closed loop by iterations.
 func closedLoop(l *loop, p *plan, first *opening, book *book) {
 	for i := range p.threads() {
 		own := book.part(i*p.perThread(), p.perThread())
-		wait := p.Ramp.Std() * time.Duration(i) / time.Duration(p.threads())
 		l.start(func(r *routine) {
-			if r.sleep(wait) {
+			if r.sleep(p.startsAfter(i)) {
 				newThread(r, p, first).closed(own)
 			}
 		})
@@ -102,18 +114,17 @@ func (o *opening) note(class string) {
 	}
 	o.failures++
 	if n := min(failuresMax, o.plan.requests()); o.failures == n {
-		o.stop(fmt.Errorf("%w from %s: the first %d requests failed, the last with %q", ErrNoAnswer, o.plan.Target, n, class))
+		o.stop(fmt.Errorf("%w from %s: the first %d requests failed, the last with %q", ErrNoAnswer, o.plan.names(), n, class))
 	}
 }
 
-// book has room for every request of a load.
+// book has room for requests of a load.
 type book struct {
 	requests    []sample.Request
 	there, back []sample.OneWay
 }
 
-func newBook(p *plan) *book {
-	n := p.requests()
+func newBook(p *plan, n int) *book {
 	b := &book{requests: make([]sample.Request, n)}
 	if p.stamps() {
 		b.there, b.back = make([]sample.OneWay, n), make([]sample.OneWay, n)

@@ -114,8 +114,8 @@ func TestEveryWorkloadIsAnswered(t *testing.T) {
 		{Workload: workload.PayloadRecv, Size: 1e6},
 		{Workload: workload.StaticReply},
 		{Workload: workload.HelloWorld},
-		{Workload: workload.Sleep, Time: quantity.Duration(2500 * time.Microsecond)},
-		{Workload: workload.Burn, Time: quantity.Duration(time.Millisecond), Memory: 1.5e6},
+		{Workload: workload.Sleep, Work: Work{Time: quantity.Duration(2500 * time.Microsecond)}},
+		{Workload: workload.Burn, Work: Work{Time: quantity.Duration(time.Millisecond), Memory: 1.5e6}},
 	} {
 		for _, s.Connection = range []string{Kept, New} {
 			s.Target, s.Threads, s.Iterations, s.Warmup = start(t, s.Workload), 3, 4, 2

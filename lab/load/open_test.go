@@ -165,7 +165,7 @@ func TestOpenLoopIsCancelled(t *testing.T) {
 func TestLittlesLaw(t *testing.T) {
 	const rate, duration = 400, time.Second
 	rows := run(t, Spec{
-		Target: start(t, workload.Sleep), Workload: workload.Sleep, Time: quantity.Duration(5 * time.Millisecond),
+		Target: start(t, workload.Sleep), Workload: workload.Sleep, Work: Work{Time: quantity.Duration(5 * time.Millisecond)},
 		Threads: 32, OpenLoop: OpenLoop{Rate: rate, Arrivals: Poisson, Duration: quantity.Duration(duration)}, Seed: 3,
 	})
 	// The area under the number in flight, taken at its changes alone.

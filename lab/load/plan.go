@@ -8,7 +8,10 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"slices"
 	"strconv"
+	"strings"
+	"time"
 
 	"skerry.dev/skerry/internal/quantity"
 	"skerry.dev/skerry/lab/workload"
@@ -24,18 +27,26 @@ const ContentType = "application/octet-stream"
 // written afterwards.
 type plan struct {
 	Spec
-	// address is the target, looked up.
-	address netip.AddrPort
+	// aims of the threads, by their numbers.
+	aims    []*aim
 	message Message
-	// wire is the message as the protocol sends it: all of it, but the header
-	// alone of HTTP/2, where frames go between.
-	wire []byte
 	// want is the expected body: nil where any will do.
 	want []byte
 	// wantLen is the expected length of the body, -1 where any will do.
 	wantLen int
 	// arrivals of an open loop: ns from its start at which each request is due.
 	arrivals []int64
+	// most is how many requests a loop by time may make.
+	most int
+}
+
+// aim is whom a thread asks.
+type aim struct {
+	// address is the target, looked up.
+	address netip.AddrPort
+	// wire is the message as the protocol sends it: all of it, but the header
+	// alone of HTTP/2, where frames go between.
+	wire []byte
 }
 
 // Message is a request as the workload sees it.
@@ -59,7 +70,7 @@ func (s Spec) Message() Message {
 	return m
 }
 
-// requests is how many the load makes.
+// requests is how many the load makes, by time at most.
 func (p *plan) requests() int {
 	if p.open() {
 		return len(p.arrivals)
@@ -76,12 +87,15 @@ func newPlan(ctx context.Context, s Spec) (*plan, error) {
 	if err := s.Check(); err != nil {
 		return nil, err
 	}
-	address, err := resolve(ctx, s.Target)
-	if err != nil {
-		return nil, fmt.Errorf("target %q: %w", s.Target, err)
-	}
 	m := s.Message()
-	p := &plan{Spec: s, address: address, message: m, wantLen: -1}
+	p := &plan{Spec: s, message: m, wantLen: -1, most: samplesMax}
+	for _, t := range s.targets() {
+		a, err := p.aimAt(ctx, t.Target)
+		if err != nil {
+			return nil, fmt.Errorf("target %q: %w", t.Target, err)
+		}
+		p.aims = append(p.aims, slices.Repeat([]*aim{a}, t.Threads)...)
+	}
 	switch s.Workload {
 	case workload.PayloadEcho, broker.Mosquitto, broker.RabbitMQ:
 		p.want, p.wantLen = m.Body, len(m.Body)
@@ -91,32 +105,57 @@ func newPlan(ctx context.Context, s Spec) (*plan, error) {
 	if p.open() {
 		p.arrivals = arrivals(s)
 	}
-	switch s.Protocol {
-	case workload.HTTP2:
-		p.wire = formatHTTP2(p.Target, m)
-	case workload.TCP, workload.UDP, broker.MQTT, broker.AMQP:
-		p.wire = m.Body
-	default:
-		p.wire = formatHTTP1(p.Target, m, p.Connection == New)
-	}
 	return p, nil
 }
 
-// protocol gives a thread its own.
-func (p *plan) protocol() protocol {
+// aimAt looks a target up and words the message to it.
+func (p *plan) aimAt(ctx context.Context, target string) (*aim, error) {
+	address, err := resolve(ctx, target)
+	if err != nil {
+		return nil, err
+	}
+	a := &aim{address: address}
 	switch p.Protocol {
 	case workload.HTTP2:
-		return &http2Link{message: p.message, fields: p.wire}
-	case workload.TCP:
-		return &stream{request: p.wire}
-	case workload.UDP:
-		return newDatagrams(p.wire)
-	case broker.MQTT:
-		return &mqttLink{body: p.wire}
-	case broker.AMQP:
-		return &amqpLink{body: p.wire}
+		a.wire = formatHTTP2(target, p.message)
+	case workload.TCP, workload.UDP, broker.MQTT, broker.AMQP:
+		a.wire = p.message.Body
+	default:
+		a.wire = formatHTTP1(target, p.message, p.Connection == New)
 	}
-	return &http1{request: p.wire}
+	return a, nil
+}
+
+// protocol gives a thread its own.
+func (p *plan) protocol(a *aim) protocol {
+	switch p.Protocol {
+	case workload.HTTP2:
+		return &http2Link{message: p.message, fields: a.wire}
+	case workload.TCP:
+		return &stream{request: a.wire}
+	case workload.UDP:
+		return newDatagrams(a.wire)
+	case broker.MQTT:
+		return &mqttLink{body: a.wire}
+	case broker.AMQP:
+		return &amqpLink{body: a.wire}
+	}
+	return &http1{request: a.wire}
+}
+
+// startsAfter is how long a thread waits at the beginning: they start evenly over the
+// ramp.
+func (p *plan) startsAfter(thread int) time.Duration {
+	return p.Ramp.Std() * time.Duration(thread) / time.Duration(p.threads())
+}
+
+// names are those of all targets.
+func (p *plan) names() string {
+	var names []string
+	for _, t := range p.targets() {
+		names = append(names, t.Target)
+	}
+	return strings.Join(names, ", ")
 }
 
 // payload is random, so that nothing on the way can compress it.

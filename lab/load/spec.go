@@ -37,6 +37,7 @@ const (
 const (
 	samplesMax     = 2e7
 	threadsMax     = 10_000
+	targetsMax     = 16
 	rateMax        = 1e6     // requests a second
 	arrivalsMax    = 1e7     // on average: Poisson arrivals stay below samplesMax
 	buffersMax     = 2 << 30 // bytes, all threads together
@@ -51,14 +52,34 @@ type OpenLoop struct {
 	Rate quantity.Frequency `json:"rate,omitempty"`
 	// Arrivals are Constant (also where empty) or Poisson.
 	Arrivals string `json:"arrivals,omitempty"`
-	// Duration from the start to the last arrival.
+	// Duration from the start to the last arrival; of a load with Targets, which has no
+	// rate, how long its threads begin requests.
 	Duration quantity.Duration `json:"duration,omitempty"`
+}
+
+// Work is what a request has the service do.
+type Work struct {
+	// Time that sleep sleeps or burn computes.
+	Time quantity.Duration `json:"time,omitempty"`
+	// Memory that burn touches.
+	Memory quantity.Size `json:"memory,omitempty"`
+}
+
+// Target is one of several that a load asks at the same time.
+type Target struct {
+	// Target is HOST:PORT, as that of a Spec.
+	Target string `json:"target"`
+	// Threads that ask it, 1 or more.
+	Threads int `json:"threads"`
 }
 
 // Spec says what to request, how often and in which way.
 type Spec struct {
 	// Target is HOST:PORT. A name is looked up once, before the first request.
 	Target string `json:"target"`
+	// Targets stand in place of Target and Threads, in a closed loop by Iterations or by
+	// Duration. Threads are numbered through them in order.
+	Targets []Target `json:"targets,omitempty"`
 	// Workload that the target serves: a name of package workload, or a broker.
 	Workload string `json:"workload"`
 	// Protocol by which it is asked: one of package workload, of a broker its own;
@@ -66,10 +87,7 @@ type Spec struct {
 	Protocol string `json:"protocol,omitempty"`
 	// Size of the request's body, for payload-echo, payload-recv and brokers.
 	Size quantity.Size `json:"size,omitempty"`
-	// Time that sleep sleeps or burn computes.
-	Time quantity.Duration `json:"time,omitempty"`
-	// Memory that burn touches.
-	Memory quantity.Size `json:"memory,omitempty"`
+	Work
 	// Threads that request at the same time; 0 is 1.
 	Threads int `json:"threads,omitempty"`
 	// Iterations are the requests per thread that count, in a closed loop.
@@ -109,7 +127,7 @@ func (s Spec) Check() error {
 	if s.open() {
 		loop = s.checkOpen
 	}
-	for _, err := range []error{s.checkWorkload(), s.checkProtocol(), loop(), s.checkConnections()} {
+	for _, err := range []error{s.checkWorkload(), s.checkProtocol(), s.checkTargets(), loop(), s.checkConnections()} {
 		if err != nil {
 			return fmt.Errorf("%w: %w", ErrSpec, err)
 		}
@@ -165,15 +183,40 @@ func (s Spec) checkProtocol() error {
 	return nil
 }
 
+func (s Spec) checkTargets() error {
+	switch {
+	case len(s.Targets) == 0:
+		return nil
+	case s.Target != "" || s.Threads != 0:
+		return errors.New("targets stand in place of target and threads")
+	case len(s.Targets) > targetsMax:
+		return fmt.Errorf("%d targets are over the bound of %d", len(s.Targets), targetsMax)
+	case s.Rate != 0:
+		return errors.New("a load with a rate has one target")
+	}
+	for _, t := range s.Targets {
+		if t.Threads < 1 || t.Threads > threadsMax {
+			return fmt.Errorf("target %q: %d threads lie outside 1 to %d", t.Target, t.Threads, threadsMax)
+		}
+	}
+	return nil
+}
+
 func (s Spec) checkClosed() error {
 	switch {
 	case s.Arrivals != "":
 		return fmt.Errorf("arrivals %q: only a load with a rate has them", s.Arrivals)
-	case s.Iterations < 1 || s.Iterations > samplesMax:
+	case s.Duration < 0:
+		return fmt.Errorf("duration %s is negative", s.Duration)
+	case s.timed() && s.Iterations != 0:
+		return errors.New("a load with targets has either iterations or a duration")
+	case s.timed() && s.Ramp >= s.Duration:
+		return fmt.Errorf("ramp %s is not below the duration of %s", s.Ramp, s.Duration)
+	case !s.timed() && (s.Iterations < 1 || s.Iterations > samplesMax):
 		return fmt.Errorf("%d iterations lie outside 1 to %d", s.Iterations, int(samplesMax))
 	case s.Warmup < 0 || s.Warmup > samplesMax:
 		return fmt.Errorf("warmup %d lies outside 0 to %d", s.Warmup, int(samplesMax))
-	case s.Threads <= threadsMax && s.total() > samplesMax:
+	case s.threads() <= threadsMax && s.total() > samplesMax:
 		return fmt.Errorf("%d requests are over the bound of %d", s.total(), int(samplesMax))
 	case s.Think < 0 || s.Ramp < 0:
 		return fmt.Errorf("think %s and ramp %s cannot be negative", s.Think, s.Ramp)
@@ -200,8 +243,10 @@ func (s Spec) checkOpen() error {
 
 func (s Spec) checkConnections() error {
 	switch {
-	case s.Threads < 0 || s.Threads > threadsMax:
+	case s.Threads < 0:
 		return fmt.Errorf("%d threads lie outside 1 to %d", s.Threads, threadsMax)
+	case s.threads() > threadsMax:
+		return fmt.Errorf("%d threads lie outside 1 to %d", s.threads(), threadsMax)
 	case int64(s.threads())*int64(s.Size) > buffersMax:
 		return fmt.Errorf("%d threads of %s need more than %s of buffers", s.threads(), s.Size, quantity.Size(buffersMax))
 	case s.Timeout < 0:
@@ -212,11 +257,37 @@ func (s Spec) checkConnections() error {
 	return nil
 }
 
-// open reports an open loop; a rate of 0 with a duration is a mistake in one.
-func (s Spec) open() bool     { return s.Rate != 0 || s.Duration != 0 }
-func (s Spec) threads() int   { return max(s.Threads, 1) }
+// open reports an open loop; a rate of 0 with a duration is a mistake in one, but for
+// the closed loop by time that several targets may have.
+func (s Spec) open() bool { return s.Rate != 0 || s.Duration != 0 && len(s.Targets) == 0 }
+
+// timed reports a closed loop by time.
+func (s Spec) timed() bool { return s.Duration != 0 && !s.open() }
+
+// targets are whom the threads ask, in the order of their numbers.
+func (s Spec) targets() []Target {
+	if len(s.Targets) > 0 {
+		return s.Targets
+	}
+	return []Target{{s.Target, max(s.Threads, 1)}}
+}
+
+func (s Spec) threads() (n int) {
+	for _, t := range s.targets() {
+		n += t.Threads
+	}
+	return n
+}
+
 func (s Spec) perThread() int { return s.Iterations + s.Warmup }
-func (s Spec) total() int     { return s.threads() * s.perThread() }
+
+// total is how many requests a closed loop makes, by time at most.
+func (s Spec) total() int {
+	if s.timed() {
+		return samplesMax
+	}
+	return s.threads() * s.perThread()
+}
 
 func (s Spec) timeout() time.Duration {
 	if s.Timeout == 0 {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -19,7 +20,7 @@ func TestReadSpec(t *testing.T) {
 		Target: "10.1.0.1:8080", Workload: workload.PayloadEcho, Size: 100e3, Threads: 4, Iterations: 100, Warmup: 5,
 		Think: quantity.Duration(10 * time.Millisecond), Timeout: quantity.Duration(time.Second), Connection: New, Seed: 7,
 	}
-	if err != nil || got != want {
+	if err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v, %v\nwant %+v", got, err, want)
 	}
 }
@@ -82,6 +83,7 @@ func TestPayloadDoesNotRepeat(t *testing.T) {
 // a round trip.
 func FuzzReadSpec(f *testing.F) {
 	f.Add([]byte(`{"target": "h:1", "workload": "burn", "time": "1ms", "memory": "1MB", "iterations": 1}`))
+	f.Add([]byte(`{"targets": [{"target": "h:1", "threads": 2}, {"target": "i:1", "threads": 1}], "workload": "hello-world", "duration": "2s"}`))
 	f.Add([]byte(`{"workload": "payload-echo", "size": "100KB", "threads": 4, "iterations": 100, "seed": 18446744073709551615}`))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		s, err := ReadSpec(bytes.NewReader(text))

@@ -32,6 +32,7 @@ type thread struct {
 	routine *routine
 	plan    *plan
 	opening *opening
+	aim     *aim
 	link    link
 	// answer is one byte longer than the body that is expected, so that a full
 	// buffer means a body that is too long.
@@ -39,8 +40,8 @@ type thread struct {
 }
 
 func newThread(r *routine, p *plan, o *opening) *thread {
-	size := max(answerMin, p.wantLen) + 1
-	return &thread{routine: r, plan: p, opening: o, link: link{routine: r, protocol: p.protocol()}, answer: make([]byte, size)}
+	size, a := max(answerMin, p.wantLen)+1, p.aims[r.number]
+	return &thread{routine: r, plan: p, opening: o, aim: a, link: link{routine: r, protocol: p.protocol(a)}, answer: make([]byte, size)}
 }
 
 // closed fills the rows one after the other, until the loop ends.
@@ -51,16 +52,22 @@ func (t *thread) closed(rows *book) {
 		if i > 0 && !t.routine.sleep(pause) {
 			return
 		}
-		row, times := t.request(0)
-		// The end of the loop ends the request; what that breaks is no finding.
-		if row.Error != "" && t.routine.loop.ended {
+		row, times, goesOn := t.inTurn(i)
+		if !goesOn {
 			return
 		}
-		row.Warmup = i < t.plan.Warmup
 		rows.enter(i, row, times)
 		t.opening.note(row.Error)
 		pause = t.pause(row)
 	}
+}
+
+// inTurn does request i of a closed loop, and reports whether the loop goes on.
+func (t *thread) inTurn(i int) (row sample.Request, times stamps, goesOn bool) {
+	row, times = t.request(0)
+	row.Warmup = i < t.plan.Warmup
+	// The end of the loop ends the request; what that breaks is no finding.
+	return row, times, row.Error == "" || !t.routine.loop.ended
 }
 
 func (t *thread) pause(last sample.Request) time.Duration {
@@ -79,7 +86,7 @@ func (t *thread) request(due int64) (sample.Request, stamps) {
 		due = began
 	}
 	row := sample.Request{Thread: t.routine.number, ScheduledNs: due}
-	err := t.link.ready(t.plan.address, began+int64(t.plan.timeout()))
+	err := t.link.ready(t.aim.address, began+int64(t.plan.timeout()))
 	row.Connection, row.Index = t.link.number, t.link.index
 	if err != nil {
 		row.Error = "dial " + class(err)

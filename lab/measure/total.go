@@ -1,6 +1,7 @@
 package measure
 
 import (
+	"math"
 	"slices"
 	"time"
 
@@ -61,6 +62,29 @@ func totalOf(t sample.Summary) Summary {
 	}
 	return s
 }
+
+// Within takes for the rate what a closed loop by time has answered in its time: a
+// request that was begun in it and answered later counts for the rest of the figures
+// alone, since other threads had ended by then. The time is from when the first request
+// was due, of which the warm-up is left out.
+func (g *Gathered) Within(requests []sample.Request, lasted time.Duration) {
+	var all span
+	begin := int64(math.MaxInt64)
+	for _, r := range requests {
+		all.add(r)
+		begin = min(begin, r.ScheduledNs)
+	}
+	all.to, all.answered = begin+int64(lasted), 0
+	for _, r := range requests {
+		if !r.Warmup && r.Error == "" && r.LastByteNs <= all.to {
+			all.answered++
+		}
+	}
+	g.rate = all.rate()
+}
+
+// Rate is the answered requests a second.
+func (g *Gathered) Rate() float64 { return g.rate }
 
 // Over takes the rate from how long the load took by its tool's own word, where
 // the tool does not say when each request began.

@@ -1,6 +1,7 @@
 package measure_test
 
 import (
+	"math"
 	"math/rand/v2"
 	"reflect"
 	"testing"
@@ -37,6 +38,42 @@ func TestTotals(t *testing.T) {
 	}
 	if p := measure.Totals(nil); p.Summary.Requests != 0 || p.Summary.N != 0 {
 		t.Errorf("nothing amounts to %+v", p.Summary)
+	}
+}
+
+// Of a loop by time those requests make the rate that were answered in its time, beside
+// its warm-up.
+func TestWithin(t *testing.T) {
+	const ms = int64(time.Millisecond)
+	var rows []sample.Request
+	for thread := range int32(2) {
+		for i := range int32(10) { // 100 ms each, the last ends at 1.05 s
+			begin := 7_000*ms + int64(i)*100*ms + 50*ms*int64(thread)
+			rows = append(rows, sample.Request{Thread: thread, Index: i + 1, ScheduledNs: begin, LastByteNs: begin + 100*ms})
+		}
+	}
+	rate := func() float64 {
+		g := measure.Gather(rows)
+		g.Within(rows, time.Second)
+		if got := measure.Pool([]*measure.Gathered{g}).Rates[0]; got != g.Rate() {
+			t.Errorf("claims see %v, the table %v", got, g.Rate())
+		}
+		return g.Rate()
+	}
+	if got := rate(); got != 19 {
+		t.Errorf("19 of 20 answers came within a second: %v a second", got)
+	}
+	rows[4].Error = "timeout"
+	if got := rate(); got != 18 {
+		t.Errorf("and one failed: %v a second", got)
+	}
+	rows[0].Warmup, rows[10].Warmup = true, true
+	if got, want := rate(), 16/0.9; math.Abs(got-want) > 1e-9 {
+		t.Errorf("from the end of the warm-up of the first thread, 0.9 s: %v a second, want %v", got, want)
+	}
+	rows = rows[:1]
+	if got := rate(); got != 0 {
+		t.Errorf("nothing but warm-up: %v a second", got)
 	}
 }
 

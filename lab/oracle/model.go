@@ -124,6 +124,13 @@ func (m model) notes(p Prediction, fresh ramp) []string {
 		add(kept && ramps && idle > timeout && m.restarts(),
 			"each connection waits about %s for its next request, longer than the retransmission timeout: slow start begins anew, which is left out", idle.Round(time.Millisecond))
 	}
+	elsewhere := 0
+	for i, threads := range m.cell.AtEntries() {
+		if i > 0 {
+			elsewhere += threads
+		}
+	}
+	add(elsewhere > 0, "%d of %d threads call another entry than the first, whose way this is", elsewhere, m.cell.Threads)
 	add(m.there.replays || m.back.replays, "links replay a trace: its rates and delays are left out")
 	faults := len(m.cell.Scenario.Faults())
 	add(faults > 0, "faults happen while the load runs: this is without them")

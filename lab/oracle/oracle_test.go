@@ -333,6 +333,11 @@ func TestNotes(t *testing.T) {
 			"full link", with(echo(1e6, anew), func(c *experiment.Cell) { c.Threads = 8 }),
 			"cubic", []hop{{delay: 5 * ms, rate: mbit100}}, []string{"rate is reached at 12 requests/s"},
 		},
+		{
+			"several entries", with(echo(1e3, anew), func(c *experiment.Cell) { c.Ratio, c.Threads = "4:0:2", 6 }),
+			"cubic", []hop{near}, []string{"2 of 6 threads call another entry than the first, whose way this is"},
+		},
+		{"the first entry alone", with(echo(1e3, anew), func(c *experiment.Cell) { c.Ratio, c.Threads = "4:0", 4 }), "cubic", []hop{near}, nil},
 		{"burn", with(cell("burn", 0, anew), func(c *experiment.Cell) { c.Threads = 8 }), "cubic", nil, []string{"core busy"}},
 	} {
 		p := predict(c.cell, c.congestion, c.hops...)

@@ -13,7 +13,7 @@ import (
 // conditionHeader names what a cell is, in every CSV.
 func conditionHeader() []string {
 	return []string{
-		"cell", "scenario", "system", "workload", "size_bytes", "time_ms", "memory_bytes", "threads", "think_ms",
+		"cell", "scenario", "system", "workload", "size_bytes", "time_ms", "memory_bytes", "threads", "ratio", "think_ms",
 		"rate_per_s", "arrivals", "tool", "protocol", "connections",
 	}
 }
@@ -21,7 +21,7 @@ func conditionHeader() []string {
 func conditionFields(c experiment.Cell) []string {
 	return []string{
 		c.ID(), c.Scenario.Name, c.System, c.Workload, strconv.FormatInt(int64(c.Size), 10), decimal(inMs(c.Time.Std())),
-		strconv.FormatInt(int64(c.Memory), 10), strconv.Itoa(c.Threads), decimal(inMs(c.Think.Std())),
+		strconv.FormatInt(int64(c.Memory), 10), strconv.Itoa(c.Threads), c.Ratio, decimal(inMs(c.Think.Std())),
 		decimal(float64(c.Rate)), c.Arrivals, c.SentBy(), c.Speaks(), c.Connection,
 	}
 }

@@ -50,7 +50,8 @@ func conditions() []factor {
 		{"size", func(c experiment.Cell) string { return unlessZero(c.Size) }},
 		{"time", func(c experiment.Cell) string { return unlessZero(c.Time) }},
 		{"memory", func(c experiment.Cell) string { return unlessZero(c.Memory) }},
-		{"threads", func(c experiment.Cell) string { return strconv.Itoa(c.Threads) }},
+		{"threads", threadsOf},
+		{"ratio", func(c experiment.Cell) string { return c.Ratio }},
 		{"think", func(c experiment.Cell) string { return unlessOpen(c, c.Think.String()) }},
 		{"ramp", func(c experiment.Cell) string { return unlessZero(c.Ramp) }},
 		{"tool", experiment.Cell.SentBy},
@@ -59,11 +60,27 @@ func conditions() []factor {
 		{"rate", func(c experiment.Cell) string { return unlessClosed(c, c.Rate.String()) }},
 		{"arrivals", func(c experiment.Cell) string { return c.Arrivals }},
 		{"duration", func(c experiment.Cell) string { return unlessZero(c.Duration) }},
-		{"iterations", func(c experiment.Cell) string { return unlessOpen(c, strconv.Itoa(c.Iterations)) }},
+		{"iterations", iterationsOf},
 		{"warmup", func(c experiment.Cell) string { return unlessOpen(c, strconv.Itoa(c.Warmup)) }},
 		{"timeout", func(c experiment.Cell) string { return unlessZero(c.Timeout) }},
 		{"unit", func(c experiment.Cell) string { return string(unitOf(c.Scenario)) }},
 	}
+}
+
+// threadsOf a cell without a ratio: else that says how many there are.
+func threadsOf(c experiment.Cell) string {
+	if c.Ratio != "" {
+		return ""
+	}
+	return strconv.Itoa(c.Threads)
+}
+
+// iterationsOf a closed loop that has some.
+func iterationsOf(c experiment.Cell) string {
+	if c.Timed() {
+		return ""
+	}
+	return unlessOpen(c, strconv.Itoa(c.Iterations))
 }
 
 func unlessClosed(c experiment.Cell, level string) string {

@@ -86,9 +86,11 @@ type ground struct {
 	Links  []linkSummary `json:"links,omitempty"`
 	Proofs []try         `json:"proofs,omitempty"`
 	Uses   []use         `json:"resources,omitempty"`
-	Scales []scaled      `json:"scales,omitempty"`
-	HopMap string        `json:"hop_map,omitempty"`
-	Events []event       `json:"events,omitempty"`
+	// Entries of a cell with a ratio.
+	Entries []entry  `json:"entries,omitempty"`
+	Scales  []scaled `json:"scales,omitempty"`
+	HopMap  string   `json:"hop_map,omitempty"`
+	Events  []event  `json:"events,omitempty"`
 }
 
 // event of a timeline; times are counted from the beginning of the load.
@@ -120,6 +122,13 @@ type try struct {
 	Repetition int `json:"repetition"`
 	Try        int `json:"try"`
 	proof.Proof
+}
+
+// entry is a node at which requests entered, with its part of the cell's rate.
+type entry struct {
+	Node    string  `json:"node"`
+	Threads int     `json:"threads"`
+	Rate    float64 `json:"rate"`
 }
 
 type use struct {
@@ -173,9 +182,10 @@ type condition struct {
 type sender struct {
 	Tool     string `json:"tool"`
 	Protocol string `json:"protocol"`
+	Ratio    string `json:"ratio,omitempty"`
 }
 
-// openLoop is empty for a closed loop.
+// openLoop is empty for a closed loop, but for the duration of one by time.
 type openLoop struct {
 	Rate       string  `json:"rate,omitempty"`
 	Arrivals   string  `json:"arrivals,omitempty"`
@@ -274,6 +284,9 @@ func groundOf(r Result) ground {
 	for _, u := range r.Uses {
 		g.Uses = append(g.Uses, use{u.Name, string(u.Node), inMs(u.CPU), u.MemoryBytes})
 	}
+	for _, e := range r.Entries {
+		g.Entries = append(g.Entries, entry{string(e.Node), e.Threads, e.Rate})
+	}
 	for _, e := range r.Events {
 		g.Events = append(g.Events, event{e.Repetition, e.what(), inMs(e.At), inMs(e.Late), inMs(e.Undone)})
 	}
@@ -309,7 +322,7 @@ func conditionOf(c experiment.Cell) condition {
 	return condition{
 		Scenario: c.Scenario.Name, Unit: unitOf(c.Scenario), System: c.System, Workload: c.Workload,
 		SizeBytes: int64(c.Size), TimeMs: inMs(c.Time.Std()), MemoryBytes: int64(c.Memory),
-		Threads: c.Threads, ThinkMs: inMs(c.Think.Std()), sender: sender{c.SentBy(), c.Speaks()}, Connection: c.Connection,
+		Threads: c.Threads, ThinkMs: inMs(c.Think.Std()), sender: sender{c.SentBy(), c.Speaks(), c.Ratio}, Connection: c.Connection,
 		Iterations: c.Iterations, openLoop: openLoop{Rate: unlessClosed(c, c.Rate.String()), Arrivals: c.Arrivals, DurationMs: inMs(c.Duration.Std())},
 		Warmup: c.Warmup, TimeoutMs: inMs(c.Timeout.Std()),
 	}

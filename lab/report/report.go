@@ -122,10 +122,20 @@ type Try struct {
 
 // Resources are what served a cell.
 type Resources struct {
+	// Entries at which requests entered, of a cell with a ratio.
+	Entries []Entry
 	// Uses of resources, by process.
 	Uses []Use
 	// Scales of an autoscaled workload, one for each repetition.
 	Scales []Scaled
+}
+
+// Entry is a node at which requests entered, with the threads that called it and its part
+// of the answered requests a second, the mean over repetitions.
+type Entry struct {
+	Node    topology.Ref
+	Threads int
+	Rate    float64
 }
 
 // Scaled is how many pods took requests in a repetition, as that changed.

@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"io"
+	"slices"
 
 	"skerry.dev/skerry/lab/claim"
 	"skerry.dev/skerry/lab/report/terminal"
@@ -23,7 +24,7 @@ func Table(w io.Writer, in Input, colour bool) error {
 			t.Line(terminal.Plain, "all cells: "+all)
 		}
 		t.Line(terminal.Plain, "")
-		t.Table(tableOf(heads, rows(in.Results, heads)))
+		t.Table(tableOf(heads, in.Results))
 		t.Lines(terminal.Plain, marksText(in.Results))
 		t.Lines(terminal.Marked, distrust(in.Results, heads))
 	}
@@ -32,18 +33,29 @@ func Table(w io.Writer, in Input, colour bool) error {
 	return err
 }
 
-func tableOf(heads []factor, rows []row) terminal.Table {
+// tableOf has the answered requests a second where loads go on for a time: that many is
+// what they have done.
+func tableOf(heads []factor, results []Result) terminal.Table {
 	t := terminal.Table{NumbersFrom: len(heads)}
 	for _, f := range heads {
 		t.Header = append(t.Header, f.name)
 	}
-	t.Header = append(t.Header, "median ms", "95% interval ms", "p99 ms", "first ms", "errors", "n")
-	for _, r := range rows {
+	timed := slices.ContainsFunc(results, func(r Result) bool { return r.Cell.Timed() })
+	t.Header = append(t.Header, "median ms", "95% interval ms", "p99 ms", "first ms")
+	if timed {
+		t.Header = append(t.Header, "per second")
+	}
+	t.Header = append(t.Header, "errors", "n")
+	for _, r := range rows(results, heads) {
 		median := r.Median
 		if r.Note != "" {
 			median = r.Note
 		}
-		cells := append(r.Levels[:len(r.Levels):len(r.Levels)], median, r.Interval, r.P99, r.First, r.Errors, r.N)
+		cells := append(r.Levels[:len(r.Levels):len(r.Levels)], median, r.Interval, r.P99, r.First)
+		if timed {
+			cells = append(cells, r.Rate)
+		}
+		cells = append(cells, r.Errors, r.N)
 		t.Rows = append(t.Rows, terminal.Row{Cells: cells, Marked: r.Note != "" || r.Failed})
 	}
 	return t

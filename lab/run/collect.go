@@ -126,6 +126,7 @@ func (s store) collect(cell experiment.Cell, record Record) (*collection, error)
 		cell: cell, congestion: record.Experiment.Topology.CongestionControl(),
 		lacks: record.NotRunnable[cell.ID()], counters: map[string]impair.Counters{},
 	}
+	c.Entries = entriesOf(cell, record.Experiment.Topology.Entries)
 	for n := 1; n <= record.Experiment.Repetitions; n++ {
 		turn := Turn{Cell: cell, Repetition: n}
 		tries, err := s.tries(turn)
@@ -217,13 +218,18 @@ func (c *collection) addRequests(r Repetition, requests []sample.Request) {
 	}
 	g := measure.Gather(requests)
 	observed := oracle.Observe(requests)
-	c.gathered, c.observed = append(c.gathered, g), append(c.observed, observed)
 	threads := c.cell.Threads
-	if c.cell.Rate > 0 {
+	switch {
+	case c.cell.Rate > 0:
 		threads = 0 // an open loop keeps no number of requests under way
-	} else {
+	case c.cell.Timed():
+		g.Within(requests, c.cell.Duration.Std())
+		observed.Rate = g.Rate()
+	default:
 		g.ByThread(requests)
 	}
+	c.gathered, c.observed = append(c.gathered, g), append(c.observed, observed)
+	c.atEntries(requests, observed.Rate)
 	// The times of other tools are too coarse for the law to hold to the digit.
 	if text := observed.Contradiction(threads); text != "" && c.cell.Tool == "" {
 		c.notes = append(c.notes, fmt.Sprintf("repetition %d: %s", r.Repetition, text))
@@ -245,6 +251,7 @@ func (c *collection) addTotal(total sample.Summary, requests []sample.Request) {
 	g := measure.Gather(requests)
 	g.Over(time.Duration(total.DurationNs))
 	c.gathered = append(c.gathered, g)
+	c.atEntries(requests, observed.Rate)
 }
 
 // use adds what a process consumed in one repetition.
@@ -278,6 +285,9 @@ func (c *collection) result() report.Result {
 	}
 	for i := range r.Uses {
 		r.Uses[i].CPU /= time.Duration(len(c.observed))
+	}
+	for i := range r.Entries {
+		r.Entries[i].Rate /= max(float64(len(c.observed)), 1)
 	}
 	for _, p := range c.cell.Scenario.Phases() {
 		for _, d := range p.Directions {

@@ -178,12 +178,15 @@ func (r *runner) through(ctx context.Context, a *attempt) (uses []host.Use, err 
 
 // measure drives the load through a system that is up.
 func (r *runner) measure(ctx context.Context, a *attempt, running *system.Running) ([]host.Use, error) {
-	address, err := running.Address()
+	addresses, err := running.Addresses()
 	if err != nil {
 		return nil, err
 	}
-	if err := awaitAnswer(ctx, running, address, r.question(r.Experiment.Topology.Client, a.Cell.Protocol)); err != nil {
-		return nil, err
+	ask := r.question(r.Experiment.Topology.Client, a.Cell.Protocol)
+	for _, address := range called(a.Cell, addresses) {
+		if err := awaitAnswer(ctx, running, address, ask); err != nil {
+			return nil, err
+		}
 	}
 	if err := a.load.await(ctx); err != nil {
 		return nil, err
@@ -193,7 +196,7 @@ func (r *runner) measure(ctx context.Context, a *attempt, running *system.Runnin
 	}
 	timeline, loading := r.follow(ctx, a)
 	scaler := r.followScale(ctx, a)
-	use, err := r.drive(loading, a, address)
+	use, err := r.drive(loading, a, addresses)
 	scale, scaleErr := scaler.end()
 	broken := timeline.finish(ctx)
 	if broken != nil && errors.Is(err, context.Canceled) && ctx.Err() == nil {
@@ -266,9 +269,9 @@ func awaitAnswer(ctx context.Context, running *system.Running, address string, a
 }
 
 // drive runs the load in the client's node, or in the pod that waits for it there.
-func (r *runner) drive(ctx context.Context, a *attempt, address string) (host.Use, error) {
+func (r *runner) drive(ctx context.Context, a *attempt, addresses []string) (host.Use, error) {
 	// Repetitions differ in their Poisson arrivals; the cells of one share them.
-	job := adapter.Job{Cell: a.Cell, Target: address, Seed: r.Seed + uint64(a.Repetition)}
+	job := adapter.Job{Cell: a.Cell, Target: addresses[0], Targets: addresses, Seed: r.Seed + uint64(a.Repetition)}
 	if a.Cell.Tool != "" {
 		return r.driveTool(ctx, a, job)
 	}

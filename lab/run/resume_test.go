@@ -189,6 +189,14 @@ func TestTurnBytes(t *testing.T) {
 			t.Errorf("%s: %f bytes", name, got)
 		}
 	}
+	timed := experiment.Cell{Threads: 2, OpenLoop: experiment.OpenLoop{Duration: quantity.Duration(4 * time.Second)}}
+	if got := turnBytes(timed); got != 4*timedRate*rowBytes+repetitionBytes {
+		t.Errorf("by time: %f bytes", got)
+	}
+	timed.Duration = quantity.Duration(time.Hour)
+	if got := turnBytes(timed); got != timedMost*rowBytes+repetitionBytes {
+		t.Errorf("for an hour: %f bytes", got)
+	}
 }
 
 func TestEnoughSpace(t *testing.T) {

@@ -14,6 +14,11 @@ const (
 	// repetitionBytes is an allowance for the other files of a repetition: logs,
 	// certificates, repetition.json and half a block for each.
 	repetitionBytes = 64 << 10
+	// timedRate is the requests a second that a closed loop by time is taken to make: as
+	// many as one core does.
+	timedRate = 50_000
+	// timedMost is where it ends before its time.
+	timedMost = 20_000_000
 	// spaceFactor is how many times the estimate must be free.
 	spaceFactor = 2
 )
@@ -49,7 +54,10 @@ func (r *runner) enoughSpace() error {
 // turnBytes is what a repetition of a cell will write, roughly.
 func turnBytes(c experiment.Cell) float64 {
 	requests := float64(c.Threads) * float64(c.Iterations+c.Warmup)
-	if c.Rate > 0 {
+	switch {
+	case c.Timed():
+		requests = min(timedRate*c.Duration.Std().Seconds(), timedMost)
+	case c.Rate > 0:
 		requests = float64(c.Rate) * c.Duration.Std().Seconds()
 	}
 	return requests*(rowBytes+outputBytes(c.Tool)) + repetitionBytes

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"skerry.dev/skerry/internal/clock"
 	"skerry.dev/skerry/lab/adapter"
 	"skerry.dev/skerry/lab/experiment"
@@ -53,51 +55,113 @@ var errGone = errors.New("it is no longer here")
 var errLong = errors.New("it took longer than every request together may")
 
 // driveTool runs a cell's own tool in the client's node, in place of Skerry's
-// load. All that the tool writes stays in the repetition's folder; the samples
-// beside it are made of that.
+// load, of a cell with a ratio one for each entry, at the same time. All that the tool
+// writes stays in the repetition's folder; the samples beside it are made of that.
 func (r *runner) driveTool(ctx context.Context, a *attempt, job adapter.Job) (host.Use, error) {
-	c := a.Cell
-	program, found := r.Tools[c.Tool]
+	program, found := r.Tools[a.Cell.Tool]
 	if !found {
-		return host.Use{}, &ToolError{Tool: c.Tool, Err: errGone}
+		return host.Use{}, &ToolError{Tool: a.Cell.Tool, Err: errGone}
 	}
-	invocation, err := adapter.Plan(job)
-	if err != nil {
-		return host.Use{}, err
-	}
-	for name, data := range invocation.Files {
-		if err := os.WriteFile(filepath.Join(a.dir, name), data, 0o644); err != nil {
-			return host.Use{}, fmt.Errorf("load by %s: %w", c.Tool, err)
+	jobs := job.Split()
+	var tools []tool
+	for i, one := range jobs {
+		t := tool{name: loadName, dir: a.dir}
+		if len(jobs) > 1 {
+			t.name = fmt.Sprintf("%s%d", loadName, i+1)
+			t.dir = filepath.Join(a.dir, t.name)
 		}
+		if i > 0 { // as in a shell
+			a.result.Command = append(a.result.Command, "&")
+		}
+		if err := t.ready(one, program.Args); err != nil {
+			return host.Use{}, err
+		}
+		tools = append(tools, t)
+		a.result.Command = slices.Concat(a.result.Command, t.Env, t.args)
 	}
-	a.result.Command = slices.Concat(invocation.Env, program.Args, invocation.Args)
 	began := adapter.Moment{RealNs: clock.Real(), MonoNs: clock.Mono()}
-	use, err := r.runTool(ctx, a, slices.Concat(program.Args, invocation.Args), invocation)
+	use, err := r.runTools(ctx, a, tools)
 	if err != nil {
 		return use, err
 	}
-	result, err := adapter.Read(job, os.DirFS(a.dir), began)
+	result, err := readTools(jobs, tools, began)
 	if err != nil {
-		return use, &ToolError{Tool: c.Tool, Err: err}
+		return use, &ToolError{Tool: a.Cell.Tool, Err: err}
 	}
 	a.result.Total = result.Total
 	return use, writeRequests(filepath.Join(a.dir, samplesFile), result.Requests)
 }
 
+// tool is one that runs as a process of its own.
+type tool struct {
+	adapter.Invocation
+	name, dir string
+	args      []string
+}
+
+// ready plans a job, and writes its files.
+func (t *tool) ready(job adapter.Job, program []string) (err error) {
+	if t.Invocation, err = adapter.Plan(job); err != nil {
+		return err
+	}
+	t.args = slices.Concat(program, t.Args)
+	err = os.MkdirAll(t.dir, 0o755)
+	for name, data := range t.Files {
+		err = errors.Join(err, os.WriteFile(filepath.Join(t.dir, name), data, 0o644))
+	}
+	if err != nil {
+		return fmt.Errorf("load by %s: %w", job.Cell.Tool, err)
+	}
+	return nil
+}
+
+// readTools makes one result of what all have written.
+func readTools(jobs []adapter.Job, tools []tool, began adapter.Moment) (adapter.Result, error) {
+	var results []adapter.Result
+	for i, t := range tools {
+		result, err := adapter.Read(jobs[i], os.DirFS(t.dir), began)
+		if err != nil {
+			return adapter.Result{}, err
+		}
+		results = append(results, result)
+	}
+	return adapter.Merge(jobs, results)
+}
+
+// runTools waits until all have ended; one that fails ends the others. Together they are
+// the load, and so is what they use.
+func (r *runner) runTools(ctx context.Context, a *attempt, tools []tool) (host.Use, error) {
+	running, ctx := errgroup.WithContext(ctx)
+	uses := make([]host.Use, len(tools))
+	for i, t := range tools {
+		running.Go(func() (err error) {
+			uses[i], err = r.runTool(ctx, a, t)
+			return err
+		})
+	}
+	err := running.Wait()
+	use := host.Use{Name: loadName, Node: r.Experiment.Topology.Client}
+	for _, u := range uses {
+		use.CPU += u.CPU
+		use.MemoryPeak += u.MemoryPeak
+	}
+	return use, err
+}
+
 // runTool waits until the tool ends, but no longer than its slowest load takes.
-func (r *runner) runTool(ctx context.Context, a *attempt, args []string, invocation adapter.Invocation) (use host.Use, err error) {
-	out, err := os.Create(filepath.Join(a.dir, invocation.Stdout))
+func (r *runner) runTool(ctx context.Context, a *attempt, t tool) (use host.Use, err error) {
+	out, err := os.Create(filepath.Join(t.dir, t.Stdout))
 	if err != nil {
 		return host.Use{}, err
 	}
 	defer func() { err = errors.Join(err, out.Close()) }()
-	problems, err := os.Create(filepath.Join(a.dir, toolErrors))
+	problems, err := os.Create(filepath.Join(t.dir, toolErrors))
 	if err != nil {
 		return host.Use{}, err
 	}
 	defer func() { err = errors.Join(err, problems.Close()) }()
 	process, err := r.lab.Start(host.Command{
-		Node: r.Experiment.Topology.Client, Name: loadName, Dir: a.dir, Args: args, Env: invocation.Env, Stdout: out, Stderr: problems,
+		Node: r.Experiment.Topology.Client, Name: t.name, Dir: t.dir, Args: t.args, Env: t.Env, Stdout: out, Stderr: problems,
 	})
 	if err != nil {
 		return host.Use{}, err
@@ -114,7 +178,7 @@ func (r *runner) runTool(ctx context.Context, a *attempt, args []string, invocat
 	}
 	use, err = process.Stop(stopGrace)
 	if ended != nil && ctx.Err() == nil {
-		said, _ := os.ReadFile(filepath.Join(a.dir, toolErrors)) // what it said is not the error
+		said, _ := os.ReadFile(filepath.Join(t.dir, toolErrors)) // what it said is not the error
 		return use, &ToolError{Tool: a.Cell.Tool, Err: ended, Said: lastLines(string(said))}
 	}
 	return use, errors.Join(err, ctx.Err())

@@ -12,10 +12,15 @@ import (
 )
 
 // labNames are the control groups of steps, of the load and of the workload, whose
-// replicas have serviceNames with the host name behind it.
+// replicas have serviceNames with the host name behind it. Several loads at the same time
+// have loadNames with a number behind it.
 var labNames = []string{"step", "load", "service"}
 
-const serviceNames = "service-"
+const (
+	serviceNames = "service-"
+	loadNames    = "load"
+	digits       = "0123456789"
+)
 
 // check says the first thing that is wrong with a manifest, at its place.
 func (p *Plugin) check(document *strict.Document, folder string) error {
@@ -74,12 +79,12 @@ func (s Substrate) check(document *strict.Document, key string) error {
 		return document.Errorf(key, "a route names the roles that a request visits on its way through the address", "route and address go together")
 	}
 	for i, role := range s.Route {
-		if !slices.Contains(placeRoles, role) {
-			return document.Errorf(fmt.Sprintf("%s.route[%d]", key, i), roleHint(placeRoles), "unknown role %q", role)
+		if !slices.Contains(wayRoles, role) {
+			return document.Errorf(fmt.Sprintf("%s.route[%d]", key, i), roleHint(wayRoles), "unknown role %q", role)
 		}
 	}
-	if s.Proxy != "" && !slices.Contains(placeRoles, s.Proxy) {
-		return document.Errorf(key+".proxy", roleHint(placeRoles), "unknown role %q", s.Proxy)
+	if s.Proxy != "" && !slices.Contains(wayRoles, s.Proxy) {
+		return document.Errorf(key+".proxy", roleHint(wayRoles), "unknown role %q", s.Proxy)
 	}
 	return s.checkSteps(document, key)
 }
@@ -121,7 +126,7 @@ func (s Step) checkDaemon(document *strict.Document, at string) error {
 		return document.Errorf(at, "write run beside daemon, and the probe as a step behind it", "the daemon %q has no command", s.Daemon)
 	case s.Capture != "":
 		return document.Errorf(at, "capture by a step that ends", "the output of the daemon %q goes to its log", s.Daemon)
-	case slices.Contains(labNames, s.Daemon), strings.HasPrefix(s.Daemon, serviceNames):
+	case slices.Contains(labNames, s.Daemon), strings.HasPrefix(s.Daemon, serviceNames), strings.TrimRight(s.Daemon, digits) == loadNames:
 		return document.Errorf(at, "the lab's own control groups have that name", "a daemon cannot be named %q", s.Daemon)
 	}
 	return nil

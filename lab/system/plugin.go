@@ -70,7 +70,7 @@ type Substrate struct {
 	Import  []Step `yaml:"import,omitempty"`
 	Ready   []Step `yaml:"ready,omitempty"`
 	Stop    []Step `yaml:"stop,omitempty"`
-	// Address that the client calls, as HOST:PORT.
+	// Address that the client calls, as HOST:PORT; of a topology with entries, at each.
 	Address string `yaml:"address,omitempty"`
 	// Inner is the address that a node has by this system: what stands above it,
 	// and the workload, take it for the node's own.
@@ -115,6 +115,9 @@ const (
 	// Client runs the load, Service the workload.
 	Client  Role = "client"
 	Service Role = "service"
+	// Entry is where a request enters the service's cluster: of several entries the
+	// first. Steps do not run there by that name.
+	Entry Role = "entry"
 	// Importer and Exporter are the gateway nodes of their clusters.
 	Importer Role = "importer"
 	Exporter Role = "exporter"
@@ -124,8 +127,11 @@ const (
 	Each Role = "each"
 )
 
-// placeRoles are those that are one node.
-var placeRoles = []Role{Client, Service, Importer, Exporter}
+// placeRoles are those that are one node, and wayRoles those that a way may name.
+var (
+	placeRoles = []Role{Client, Service, Importer, Exporter}
+	wayRoles   = []Role{Client, Entry, Service, Importer, Exporter}
+)
 
 // phase is a named list of steps.
 type phase struct {

@@ -24,6 +24,10 @@ type Values struct {
 	Exporter Place
 	// Replicas serve the workload beside the service, at its port.
 	Replicas []Place
+	// Entries are where requests enter: those of the topology, or the service alone.
+	// Entry is the one that an address is rendered for, in all else the first.
+	Entries []Place
+	Entry   Place
 	// Nodes are all nodes, in the order of the topology.
 	Nodes []Place
 	// Node is the node that a step runs at, or that a file of nodeFiles is for; nil
@@ -50,8 +54,8 @@ type Place struct {
 	// Site is the number of the node's cluster, Number that of the node in it; both
 	// count from 1.
 	Site, Number int
-	// Port at which the node takes requests for the workload (the service's and the
-	// replicas').
+	// Port at which the node takes requests for the workload (the service's, the
+	// replicas' and the entries').
 	Port int
 	// pod is HOST:PORT of the pod that serves at the node, on kubernetes once it does,
 	// and where the service's cluster reaches it.
@@ -72,6 +76,8 @@ func (v Values) Place(r Role) (Place, bool) {
 		return v.Client, true
 	case Service:
 		return v.Service, true
+	case Entry:
+		return v.Entry, true
 	case Importer:
 		return v.Importer, true
 	case Exporter:
@@ -101,16 +107,31 @@ func ValuesFor(t *topology.Topology, dir string, port int) (Values, error) {
 	}
 	v.Client, v.Service, v.Importer, v.Exporter = v.of(client), v.of(service), v.of(importer), v.of(exporter)
 	v.Service.Port = port
-	for _, r := range t.Replicas {
+	if v.Replicas, err = v.placesOf(t, t.Replicas, port); err != nil {
+		return v, err
+	}
+	if v.Entries, err = v.placesOf(t, t.Entries, port); err != nil {
+		return v, err
+	}
+	if len(v.Entries) == 0 {
+		v.Entries = []Place{v.Service}
+	}
+	v.Entry = v.Entries[0]
+	return v, nil
+}
+
+// placesOf are the places of some nodes, with the workload's port.
+func (v Values) placesOf(t *topology.Topology, nodes []topology.Ref, port int) (all []Place, err error) {
+	for _, r := range nodes {
 		node, err := t.Node(r)
 		if err != nil {
-			return v, err
+			return nil, err
 		}
-		replica := v.of(node)
-		replica.Port = port
-		v.Replicas = append(v.Replicas, replica)
+		place := v.of(node)
+		place.Port = port
+		all = append(all, place)
 	}
-	return v, nil
+	return all, nil
 }
 
 func places(t *topology.Topology) []Place {
@@ -140,6 +161,7 @@ func (v Values) of(n topology.Node) Place {
 func (v Values) mapped(f func(Place) Place) Values {
 	v.Client, v.Service, v.Importer, v.Exporter = f(v.Client), f(v.Service), f(v.Importer), f(v.Exporter)
 	v.Nodes, v.Replicas = each(v.Nodes, f), each(v.Replicas, f)
+	v.Entries, v.Entry = each(v.Entries, f), f(v.Entry)
 	return v
 }
 
@@ -184,7 +206,7 @@ func (v Values) atRole(r Role, p Place) Values {
 	return v.at(p)
 }
 
-// Path is the nodes that a request visits.
+// Path is the nodes that a request visits, of several entries by the first.
 func (p *Plugin) Path(v Values) []topology.Ref {
 	var path []topology.Ref
 	for _, role := range p.how.Route {
@@ -245,7 +267,7 @@ func (p *Plugin) Render(v Values) (files map[string]string, err error) {
 			}
 		}
 	}
-	_, err = p.Address(v)
+	_, err = p.Addresses(v)
 	return files, err
 }
 
@@ -279,8 +301,23 @@ func (p *Plugin) file(name string, v Values) (string, error) {
 	return p.expand(name, string(text), v)
 }
 
-// Address that the client calls; empty of a system that gives inner addresses.
+// Address that the client calls, of several entries at the first; empty of a system
+// that gives inner addresses.
 func (p *Plugin) Address(v Values) (string, error) { return p.expand("address", p.how.Address, v) }
+
+// Addresses that the client calls, one for each entry. They are the same where a
+// system's address does not depend on the entry.
+func (p *Plugin) Addresses(v Values) ([]string, error) {
+	all := make([]string, len(v.Entries))
+	for i, entry := range v.Entries {
+		v.Entry = entry
+		var err error
+		if all[i], err = p.Address(v); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+}
 
 func (p *Plugin) expand(name, text string, v Values) (string, error) {
 	t, err := template.New(name).Option("missingkey=error").Parse(text)

@@ -125,10 +125,16 @@ func (r *Running) Serve(pods map[topology.Ref]string) {
 // the workload listens at and the client has.
 func (r *Running) Values() Values { return r.parts[len(r.parts)-1].values }
 
-// Address that the client calls.
+// Address that the client calls, of several entries at the first.
 func (r *Running) Address() (string, error) {
 	top := r.parts[len(r.parts)-1]
 	return top.Address(top.values)
+}
+
+// Addresses that the client calls, one for each entry.
+func (r *Running) Addresses() ([]string, error) {
+	top := r.parts[len(r.parts)-1]
+	return top.Addresses(top.values)
 }
 
 // errQuietly is how a daemon ends that gives no reason.

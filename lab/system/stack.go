@@ -195,7 +195,7 @@ func (s *Stack) Render(v Values) error {
 	return nil
 }
 
-// Path is the nodes that a request visits.
+// Path is the nodes that a request visits, of several entries by the first.
 func (s *Stack) Path(v Values) []topology.Ref { return s.Plugins[len(s.Plugins)-1].Path(v) }
 
 // Within is what a request of a cell crosses inside of nodes, in order, by node; nil
@@ -207,7 +207,7 @@ func (s *Stack) Within(v Values, c experiment.Cell) map[topology.Ref][]string {
 	return s.Plugins[len(s.Plugins)-1].within(v, c.FromPod())
 }
 
-// Address that the client calls.
+// Address that the client calls, of several entries at the first.
 func (s *Stack) Address(v Values) (string, error) {
 	top, err := s.top(v)
 	if err != nil {

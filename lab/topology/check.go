@@ -46,6 +46,7 @@ func (t *Topology) Check() []Problem {
 	}
 	c.place(t, "service", t.Service)
 	c.replicas(t)
+	c.entries(t)
 	c.place(t, "client", t.Client)
 	if t.Congestion != "" && !isWord(t.Congestion) {
 		c.add("congestion", "write one word, for example cubic or bbr", "%q is no congestion control", clip(t.Congestion))
@@ -115,8 +116,32 @@ func (c *check) replicas(t *Topology) {
 	}
 }
 
-// place checks that a node exists, where the service, a replica or the client
-// lives, and reports whether it does.
+// entries checks that each is a node of the service's cluster, and stands once.
+func (c *check) entries(t *Topology) {
+	switch {
+	case t.Entries != nil && len(t.Entries) == 0:
+		c.add("entries", "write a node, or remove the key", "there is no entry")
+	case len(t.Entries) > entriesMax:
+		c.add("entries", "remove some", "%d entries are more than a load takes: %d", len(t.Entries), entriesMax)
+	}
+	seen := map[Ref]bool{}
+	home, _ := t.Service.Split()
+	for i, r := range t.Entries {
+		path := fmt.Sprintf("entries[%d]", i)
+		cluster, _ := r.Split()
+		switch {
+		case !c.place(t, path, r):
+		case seen[r]:
+			c.add(path, "remove it", "node %q appears twice among the entries", clip(string(r)))
+		case cluster != home:
+			c.add(path, "name nodes of the cluster that serves", "node %q is not of the service's cluster %q", clip(string(r)), clip(home))
+		}
+		seen[r] = true
+	}
+}
+
+// place checks that a node exists, where the service, a replica, an entry or the
+// client lives, and reports whether it does.
 func (c *check) place(t *Topology, path string, r Ref) bool {
 	var known []string
 	for _, n := range t.Nodes() {

@@ -13,6 +13,7 @@ import (
 const (
 	clustersMax = 32
 	nodesMax    = 200
+	entriesMax  = 16
 )
 
 // Topology names the clusters of a lab and where the service and its client live.
@@ -25,6 +26,9 @@ type Topology struct {
 	// Replicas are nodes that serve the workload beside the service's, each as
 	// CLUSTER/NODE; a system spreads requests over them if it says so.
 	Replicas []Ref `yaml:"replicas,omitempty" json:"replicas,omitempty" jsonschema:"minItems=1,uniqueItems=true"`
+	// Entries are nodes of the service's cluster at which requests enter, each as
+	// CLUSTER/NODE: load.ratio says how many threads request at each.
+	Entries []Ref `yaml:"entries,omitempty" json:"entries,omitempty" jsonschema:"minItems=1,maxItems=16,uniqueItems=true"`
 	// Client is the node that the load runs on, as CLUSTER/NODE.
 	Client Ref `yaml:"client" json:"client"`
 	// Congestion control of every node: cubic (default), reno, bbr or another

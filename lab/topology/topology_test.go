@@ -88,6 +88,7 @@ func TestCheckAcceptsWhatIsGood(t *testing.T) {
 	lab := twoClusters()
 	lab.Congestion = "bbr"
 	lab.Replicas = []topology.Ref{"c1/head", "c2/worker"}
+	lab.Entries = []topology.Ref{"c1/worker", "c1/head"}
 	lab.Clusters = append(lab.Clusters, topology.Cluster{Name: "abcdefghijklmno", Nodes: []string{"n"}})
 	if problems := lab.Check(); problems != nil {
 		t.Errorf("got %v", problems)
@@ -98,7 +99,7 @@ func TestCheck(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		spoil func(*topology.Topology)
-		want  string // problems as PATH: MESSAGE (HINT), one a line
+		want  string
 	}{
 		{"no clusters", func(l *topology.Topology) { *l = topology.Topology{Service: "a/b", Client: "a/b"} },
 			`clusters: there is no cluster (write for example {name: c1, nodes: [head, worker]})
@@ -146,14 +147,47 @@ replicas[4]: node "c1/head" is that of another replica already (name another nod
 			}
 		}, `clusters: 201 nodes are more than one machine takes: 200 (remove some)`},
 	} {
-		lab := twoClusters()
-		c.spoil(lab)
-		var got []string
-		for _, p := range lab.Check() {
-			got = append(got, fmt.Sprintf("%s: %s (%s)", p.Path, p.Message, p.Hint))
-		}
-		if text := strings.Join(got, "\n"); text != c.want {
-			t.Errorf("%s: got\n%s\nwant\n%s", c.name, text, c.want)
+		if got := problems(c.spoil); got != c.want {
+			t.Errorf("%s: got\n%s\nwant\n%s", c.name, got, c.want)
 		}
 	}
+}
+
+func TestCheckEntries(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		spoil func(*topology.Topology)
+		want  string
+	}{
+		{"entries", func(l *topology.Topology) {
+			l.Entries = []topology.Ref{"c1/worker", "c1/haed", "c1/worker", "c2/head", "c1"}
+		}, `entries[1]: there is no node "c1/haed" for the entries (did you mean c1/head?)
+entries[2]: node "c1/worker" appears twice among the entries (remove it)
+entries[3]: node "c2/head" is not of the service's cluster "c1" (name nodes of the cluster that serves)
+entries[4]: there is no node "c1" for the entries (write CLUSTER/NODE: there are c1/head, c1/worker, c2/head, c2/worker)`},
+		{"no entry", func(l *topology.Topology) { l.Entries = []topology.Ref{} },
+			`entries: there is no entry (write a node, or remove the key)`},
+		{"17 entries", func(l *topology.Topology) {
+			for i := range 16 {
+				l.Clusters[0].Nodes = append(l.Clusters[0].Nodes, fmt.Sprintf("n%d", i))
+				l.Entries = append(l.Entries, topology.Ref(fmt.Sprintf("c1/n%d", i)))
+			}
+			l.Entries = append(l.Entries, "c1/worker")
+		}, `entries: 17 entries are more than a load takes: 16 (remove some)`},
+	} {
+		if got := problems(c.spoil); got != c.want {
+			t.Errorf("%s: got\n%s\nwant\n%s", c.name, got, c.want)
+		}
+	}
+}
+
+// problems of a lab that something has spoilt, as PATH: MESSAGE (HINT), one a line.
+func problems(spoil func(*topology.Topology)) string {
+	lab := twoClusters()
+	spoil(lab)
+	var all []string
+	for _, p := range lab.Check() {
+		all = append(all, fmt.Sprintf("%s: %s (%s)", p.Path, p.Message, p.Hint))
+	}
+	return strings.Join(all, "\n")
 }

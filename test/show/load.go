@@ -249,7 +249,7 @@ type attack struct {
 // open drives the load and returns response times in ns.
 func (s *session) open(ctx context.Context, a attack) (times []float64, err error) {
 	rows, err := s.drive(ctx, load.Spec{
-		Target: serviceHost + ":" + a.port, Workload: workload.Burn, Time: quantity.Duration(a.burn), Threads: a.connections,
+		Target: serviceHost + ":" + a.port, Workload: workload.Burn, Work: load.Work{Time: quantity.Duration(a.burn)}, Threads: a.connections,
 		OpenLoop: load.OpenLoop{Rate: quantity.Frequency(a.rate), Duration: quantity.Duration(a.lasts)},
 	})
 	for _, r := range rows {

@@ -1,0 +1,176 @@
+package load
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"skerry.dev/skerry/internal/quantity"
+	"skerry.dev/skerry/lab/sample"
+	"skerry.dev/skerry/lab/workload"
+)
+
+// counting serves the workload hello-world and counts its requests.
+func counting(t *testing.T, pause time.Duration) (target string, served *atomic.Int32) {
+	served = new(atomic.Int32)
+	return startFunc(t, func(http.ResponseWriter, *http.Request) {
+		served.Add(1)
+		time.Sleep(pause)
+	}), served
+}
+
+// perThread counts the rows of each thread.
+func perThread(rows []sample.Request) map[int32]int {
+	all := map[int32]int{}
+	for _, r := range rows {
+		all[r.Thread]++
+	}
+	return all
+}
+
+// Each target has as many threads as it asks for, numbered through all of them.
+func TestTargets(t *testing.T) {
+	a, servedA := counting(t, 0)
+	b, servedB := counting(t, 0)
+	rows := run(t, Spec{Targets: []Target{{a, 3}, {b, 1}}, Workload: workload.HelloWorld, Iterations: 5, Warmup: 2})
+	if len(rows) != 28 || servedA.Load() != 21 || servedB.Load() != 7 {
+		t.Fatalf("%d rows, %d and %d served; want 28, 21 and 7", len(rows), servedA.Load(), servedB.Load())
+	}
+	ordered(t, rows)
+	for i, r := range rows {
+		if r.Error != "" || r.Thread != int32(i/7) || r.Warmup != (i%7 < 2) {
+			t.Errorf("row %d: %+v", i, r)
+		}
+	}
+}
+
+// A loop by time has its threads go on until it is over, and ends when the last request
+// is answered. The fast target has more of them, since no thread waits for another.
+func TestTimedLoop(t *testing.T) {
+	const duration, slow = 600 * time.Millisecond, 50 * time.Millisecond
+	a, servedA := counting(t, 2*time.Millisecond)
+	b, servedB := counting(t, slow)
+	begin := time.Now()
+	rows := run(t, Spec{
+		Targets: []Target{{a, 2}, {b, 3}}, Workload: workload.HelloWorld, Warmup: 1, Timeout: patience,
+		OpenLoop: OpenLoop{Duration: quantity.Duration(duration)},
+	})
+	if took := time.Since(begin); took < duration-slow {
+		t.Errorf("it was over after %s of %s", took, duration)
+	}
+	ordered(t, rows)
+	if len(rows) != int(servedA.Load()+servedB.Load()) {
+		t.Errorf("%d rows of %d + %d requests", len(rows), servedA.Load(), servedB.Load())
+	}
+	each := perThread(rows)
+	if n := each[0] + each[1]; n != int(servedA.Load()) || len(each) != 5 {
+		t.Errorf("the rows of the threads are %v, the first target has served %d", each, servedA.Load())
+	}
+	for thread := range int32(5) {
+		if most := int(duration/slow) + 1; each[thread] < 2 || thread >= 2 && each[thread] > most || thread < 2 && each[thread] < most {
+			t.Errorf("thread %d has made %d requests of %v", thread, each[thread], each)
+		}
+	}
+	first, last := rows[0].ScheduledNs, int32(-1)
+	for i, r := range rows {
+		if at := time.Duration(r.ScheduledNs - first); r.Error != "" || at > duration || r.Thread < last || r.Warmup != (r.Index == 1) {
+			t.Errorf("row %d, due after %s: %+v", i, at, r)
+		}
+		last = r.Thread
+	}
+}
+
+// A thread whose next request would be due after the end does not wait for it.
+func TestTimedLoopDoesNotThinkPastItsEnd(t *testing.T) {
+	target, served := counting(t, 0)
+	rows := run(t, Spec{
+		Targets: []Target{{target, 2}}, Workload: workload.HelloWorld, Think: quantity.Duration(time.Hour),
+		OpenLoop: OpenLoop{Duration: patience},
+	})
+	if len(rows) != 2 || served.Load() != 2 {
+		t.Errorf("%d rows, %d served; want one of each thread", len(rows), served.Load())
+	}
+}
+
+// More than a page of requests come out in order, with the ways of their datagrams.
+func TestTimedLoopTurnsPages(t *testing.T) {
+	target := startProtocol(t, workload.PayloadEcho, workload.UDP)
+	result, err := Run(t.Context(), Spec{
+		Targets: []Target{{target, 2}}, Workload: workload.PayloadEcho, Protocol: workload.UDP, Size: 100, Timeout: impatience,
+		OpenLoop: OpenLoop{Duration: quantity.Duration(time.Second)},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := result.Requests
+	if len(rows) <= 2*pageRows || len(result.There) != len(rows) || len(result.Back) != len(rows) {
+		t.Fatalf("%d rows, %d ways there, %d back", len(rows), len(result.There), len(result.Back))
+	}
+	for i, r := range rows {
+		if i > 0 && r.Thread == rows[i-1].Thread && r.ScheduledNs <= rows[i-1].ScheduledNs || result.There[i].Sequence != int64(i) {
+			t.Fatalf("row %d is %+v after %+v", i, r, rows[max(i-1, 0)])
+		}
+	}
+}
+
+// A load that makes more requests than can be kept ends with that error.
+func TestTimedLoopIsBounded(t *testing.T) {
+	target, _ := counting(t, 0)
+	p, err := newPlan(t.Context(), Spec{
+		Targets: []Target{{target, 3}}, Workload: workload.HelloWorld, OpenLoop: OpenLoop{Duration: quantity.Duration(time.Minute)},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.most = 10
+	result, err := p.drive(t.Context())
+	const want = "more than 10 requests before 1m0s were over: no file of samples holds them"
+	if err == nil || err.Error() != want || len(result.Requests) != 10 {
+		t.Errorf("%d rows and %v, want 10 and %s", len(result.Requests), err, want)
+	}
+}
+
+// Where no target answers, all are named.
+func TestNoTargetAnswers(t *testing.T) {
+	_, err := Run(t.Context(), Spec{
+		Targets: []Target{{"127.0.0.1:1", 20}, {"127.0.0.2:1", 20}}, Workload: workload.HelloWorld,
+		OpenLoop: OpenLoop{Duration: quantity.Duration(time.Minute)},
+	})
+	if !errors.Is(err, ErrNoAnswer) || !strings.HasPrefix(err.Error(), "no answer from 127.0.0.1:1, 127.0.0.2:1: ") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestBadTargetLists(t *testing.T) {
+	many := strings.TrimSuffix(strings.Repeat(`{"target": "a:1", "threads": 1},`, targetsMax+1), ",")
+	const one = `[{"target": "a:1", "threads": 2}]`
+	for text, says := range map[string]string{
+		`"targets": ` + one: "0 iterations lie outside 1 to 20000000",
+		`"targets": ` + one + `, "iterations": 1, "target": "a:1"`:                                          "targets stand in place of target and threads",
+		`"targets": ` + one + `, "iterations": 1, "threads": 1`:                                             "targets stand in place of target and threads",
+		`"targets": ` + one + `, "iterations": 1, "duration": "1s"`:                                         "either iterations or a duration",
+		`"targets": ` + one + `, "duration": "1s", "rate": "10/s"`:                                          "a load with a rate has one target",
+		`"targets": ` + one + `, "duration": "-1s"`:                                                         "is negative",
+		`"targets": ` + one + `, "duration": "1s", "ramp": "1s"`:                                            "ramp 1s is not below the duration of 1s",
+		`"targets": ` + one + `, "duration": "1s", "arrivals": "poisson"`:                                   "only a load with a rate has them",
+		`"targets": ` + one + `, "iterations": 10000001`:                                                    "20000002 requests are over the bound of 20000000",
+		`"targets": [{"target": "a:1", "threads": 0}], "iterations": 1`:                                     `target "a:1": 0 threads lie outside 1 to 10000`,
+		`"targets": [{"target": "a:1"}], "duration": "1s"`:                                                  "0 threads lie outside",
+		`"targets": [{"target": "a:1", "threads": 2, "rate": "1/s"}], "iterations": 1`:                      "unknown field",
+		`"targets": [` + many + `], "iterations": 1`:                                                        fmt.Sprintf("%d targets are over the bound of %d", targetsMax+1, targetsMax),
+		`"targets": [{"target": "a:1", "threads": 9999}, {"target": "b:1", "threads": 2}], "iterations": 1`: "10001 threads lie outside 1 to 10000",
+	} {
+		_, err := ReadSpec(strings.NewReader(`{"workload": "hello-world", ` + text + `}`))
+		if !errors.Is(err, ErrSpec) || !strings.Contains(err.Error(), says) {
+			t.Errorf("%s\ngot error %v\nwant one that says %s", text, err, says)
+		}
+	}
+	_, err := Run(t.Context(), Spec{Targets: []Target{{"127.0.0.1:1", 1}, {"b", 1}}, Workload: workload.HelloWorld, Iterations: 1})
+	if err == nil || !strings.Contains(err.Error(), `target "b": `) || !strings.Contains(err.Error(), "missing port") {
+		t.Errorf("got %v, want the target that is none", err)
+	}
+}
