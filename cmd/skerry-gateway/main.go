@@ -14,11 +14,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"skerry.dev/skerry/fabric/admin"
 	"skerry.dev/skerry/fabric/gateway"
 	"skerry.dev/skerry/fabric/snapshot"
 	"skerry.dev/skerry/fabric/source/file"
 	"skerry.dev/skerry/internal/console"
+	"skerry.dev/skerry/internal/loopback"
 	"skerry.dev/skerry/internal/strict"
 )
 
@@ -40,7 +40,7 @@ func command() *cobra.Command {
 		Args: console.Exactly(0), SilenceErrors: true, SilenceUsage: true,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if config.Admin != "" {
-				if err := admin.CheckAddress(config.Admin); err != nil {
+				if err := loopback.CheckAddress(config.Admin); err != nil {
 					return console.Usage(err, "give one such as 127.0.0.1:4480, and let what collects from elsewhere run beside the gateway")
 				}
 			}

@@ -2,7 +2,6 @@ package admin_test
 
 import (
 	"context"
-	"errors"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -15,24 +14,8 @@ import (
 
 	"skerry.dev/skerry/fabric/admin"
 	"skerry.dev/skerry/fabric/transport"
+	"skerry.dev/skerry/internal/loopback"
 )
-
-// Nobody but this machine can ask.
-func TestCheckAddress(t *testing.T) {
-	for address, want := range map[string]error{
-		"127.0.0.1:80": nil, "[::1]:80": nil, "127.9.9.9:1": nil,
-		"0.0.0.0:80": admin.ErrAnywhere, "[::]:80": admin.ErrAnywhere, "192.0.2.1:80": admin.ErrAnywhere,
-	} {
-		if err := admin.CheckAddress(address); !errors.Is(err, want) {
-			t.Errorf("%s: %v", address, err)
-		}
-	}
-	for _, address := range []string{"", ":80", "localhost:80", "127.0.0.1", "127.0.0.1:http"} {
-		if err := admin.CheckAddress(address); err == nil || errors.Is(err, admin.ErrAnywhere) {
-			t.Errorf("%q: %v", address, err)
-		}
-	}
-}
 
 // status of a gateway that has all there can be.
 func status() *admin.Status {
@@ -59,7 +42,7 @@ func serve(t *testing.T, s func() *admin.Status) string {
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error)
 	go func() {
-		done <- admin.Serve(ctx, l, admin.Handler(metrics, func() admin.Phase { return s().Phase }, s))
+		done <- loopback.Serve(ctx, l, admin.Handler(metrics, func() admin.Phase { return s().Phase }, s))
 	}()
 	t.Cleanup(func() {
 		cancel()
@@ -123,8 +106,8 @@ func TestFetch(t *testing.T) {
 		t.Errorf("%v, got %+v", err, got)
 	}
 	for want, answer := range map[string]http.HandlerFunc{
-		"it is no gateway":  http.NotFound,
-		"what is no status": func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("hello")) },
+		"it is no gateway":               http.NotFound,
+		"what is no answer of a gateway": func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("hello")) },
 	} {
 		other := httptest.NewServer(answer)
 		_, err := admin.Fetch(t.Context(), other.Listener.Addr().String())

@@ -11,6 +11,7 @@ import (
 	"skerry.dev/skerry/fabric/flow"
 	"skerry.dev/skerry/fabric/flow/journal"
 	"skerry.dev/skerry/fabric/ledger"
+	"skerry.dev/skerry/internal/loopback"
 )
 
 // observed is what an operator sees of a gateway.
@@ -113,7 +114,7 @@ func (g *Gateway) endObserved() {
 
 // beginAdmin answers operators.
 func (g *Gateway) beginAdmin(ctx context.Context) error {
-	if err := admin.CheckAddress(g.config.Admin); err != nil {
+	if err := loopback.CheckAddress(g.config.Admin); err != nil {
 		return err
 	}
 	l, err := net.Listen("tcp", g.config.Admin)
@@ -123,7 +124,7 @@ func (g *Gateway) beginAdmin(ctx context.Context) error {
 	g.ledger.Registry().MustRegister(admin.Metrics(g.status))
 	h := admin.Handler(g.ledger.Registry(), g.phase, g.status)
 	g.running.Go(func() {
-		if err := admin.Serve(ctx, l, h); err != nil {
+		if err := loopback.Serve(ctx, l, h); err != nil {
 			g.log.Error("no answer to operators any more", "why", err.Error())
 		}
 	})

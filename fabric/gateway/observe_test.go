@@ -26,6 +26,7 @@ import (
 	"skerry.dev/skerry/fabric/snapshot"
 	"skerry.dev/skerry/fabric/transport"
 	"skerry.dev/skerry/fabric/transport/transporttest"
+	"skerry.dev/skerry/internal/loopback"
 )
 
 // seen is what an operator sees of a gateway.
@@ -294,7 +295,7 @@ func TestAdmin(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := g.Run(t.Context(), &snapshot.Snapshot{}, nil); err == nil || !strings.Contains(err.Error(), admin.ErrAnywhere.Error()) {
+	if err := g.Run(t.Context(), &snapshot.Snapshot{}, nil); err == nil || !strings.Contains(err.Error(), loopback.ErrAnywhere.Error()) {
 		t.Errorf("got %v", err)
 	}
 	s := observe(t, gateway.Config{Identity: folder, Listen: port(t)}, &snapshot.Snapshot{})
