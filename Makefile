@@ -5,7 +5,7 @@ MAKEFLAGS += --no-print-directory
 export TIMEFORMAT = make: $@: %R s
 
 # Packages with goroutines whose tests bear the race detector's slowness.
-RACE ?= ./fabric/... ./internal/... ./lab/impair/... ./lab/load/... ./lab/workload/...
+RACE ?= ./fabric/... ./internal/... ./lab/impair/... ./lab/load/... ./lab/workload/... ./proxy/...
 BENCH ?= ./...
 
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
@@ -41,11 +41,11 @@ unit: build ## every test, one package at a time, again where the hypervisor dis
 	@time go run ./test/unit
 	@time go run ./test/unit -race -p=2 $(RACE)
 
-fuzz: ## every fuzz target for FUZZTIME; by default 5s, 10s in fabric
+fuzz: ## every fuzz target for FUZZTIME; by default 5s, 10s in fabric and proxy
 	@time test/fuzz.sh
 
-soak: ## every fuzz target for 10 minutes
-	FUZZTIME=10m test/fuzz.sh
+soak: ## every fuzz target for 10 minutes, those of fabric and proxy for an hour
+	FUZZTIME=10m FUZZTIME_OTHERS=1h test/fuzz.sh
 
 show: build ## show that an area does what it says: make show AREA=truth
 	go run ./test/show $(AREA)

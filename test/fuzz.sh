@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Runs every fuzz target of the module for FUZZTIME (by default 5s, and 10s in the
-# fabric, whose bytes come from others), one after the other, and stops at the first
-# input that fails.
+# Runs every fuzz target of the module for FUZZTIME (by default 5s), those of the fabric
+# and the proxy, whose bytes come from others, for FUZZTIME_OTHERS (by default FUZZTIME,
+# or 10s), one after the other, and stops at the first input that fails.
 #
 #   test/fuzz.sh [PACKAGES]
 #
@@ -33,7 +33,7 @@ targets() {
 # (go.dev/issue/75804): that alone is tried again.
 fuzz() {
 	local attempt execs fuzztime=${FUZZTIME:-5s}
-	[[ $1 != */fabric/* ]] || fuzztime=${FUZZTIME:-10s}
+	[[ $1 != */fabric/* && $1 != */proxy/* ]] || fuzztime=${FUZZTIME_OTHERS:-${FUZZTIME:-10s}}
 	for ((attempt = 1; attempt <= attempts_max; attempt++)); do
 		if (cd "$2" && "$work/${1##*/}.test" -test.run '^$' -test.fuzz "^$3\$" -test.fuzztime "$fuzztime" \
 			-test.fuzzcachedir "$corpus/$1") >"$log" 2>&1; then

@@ -51,7 +51,7 @@ func build() (dir string, err error) {
 		return "", err
 	}
 	cmd := exec.Command("go", "build", "-trimpath", "-o", dir,
-		"skerry.dev/skerry/cmd/skerry", "skerry.dev/skerry/cmd/skerry-agent", "skerry.dev/skerry/cmd/skerry-gateway")
+		"skerry.dev/skerry/cmd/skerry", "skerry.dev/skerry/cmd/skerry-agent", "skerry.dev/skerry/cmd/skerry-gateway", "skerry.dev/skerry/cmd/skerry-proxy")
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	cmd.Stderr = os.Stderr
 	if err := cmd.Run(); err != nil {

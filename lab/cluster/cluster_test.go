@@ -140,7 +140,7 @@ func TestClusters(t *testing.T) {
 // testServes has a cluster of two nodes serve a workload at one of them to a client at
 // the other, by its NodePort, and do all that onOne asks of it.
 func testServes(t *testing.T, paths map[string]string) {
-	lab, clusters := takeUp(t, "cluster-test", oneOfTwo(), cluster.Options{Programs: paths})
+	lab, clusters := takeUp(t, "cluster-test", oneOfTwo(), cluster.Options{Programs: paths, PodPrograms: []string{filepath.Join(filepath.Dir(agent), "skerry-proxy")}})
 	const port, nodePort = 8080, 30080
 	w := cluster.Workload{Name: "hello", Nodes: []topology.Ref{"c1/worker"}, Port: port, NodePort: nodePort, Args: []string{"serve", "hello-world", "--listen", "0.0.0.0:8080"}}
 	for range 2 { // also after it was taken away

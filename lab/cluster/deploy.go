@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -41,6 +42,10 @@ type Workload struct {
 	// to another's, and the pod sees who has sent it. With an autoscaler every node
 	// takes them for any pod.
 	NodePort int
+	// Anywhere has a request served at any node, whoever leads it there: with an autoscaler
+	// it is so anyway. Labels and Annotations are its Service's.
+	Anywhere            bool
+	Labels, Annotations map[string]string
 	// TCP and UDP are what it speaks, TCP where neither is set; with UDP alone it is ready
 	// as it starts.
 	TCP, UDP bool
@@ -163,15 +168,17 @@ func isHost(hosts []string) core.NodeSelectorTerm {
 
 // service has a request stay at the node that it came to: kube-proxy would else pass
 // it on to any of the pods, over a link that no hop map has. With an autoscaler there
-// is no other way to the pods of other nodes. Where nodes are dual it has addresses of
-// both families.
+// is no other way to the pods of other nodes, and a balancer is there to find one. Where
+// nodes are dual it has addresses of both families.
 func (w Workload) service(dual bool) *core.Service {
 	stays := core.ServiceExternalTrafficPolicyLocal
-	if w.Autoscale != nil {
+	if w.Autoscale != nil || w.Anywhere {
 		stays = core.ServiceExternalTrafficPolicyCluster
 	}
+	labels := labelsOf(w.Name)
+	maps.Copy(labels, w.Labels)
 	s := &core.Service{
-		ObjectMeta: meta.ObjectMeta{Name: w.Name, Labels: labelsOf(w.Name)},
+		ObjectMeta: meta.ObjectMeta{Name: w.Name, Labels: labels, Annotations: w.Annotations},
 		Spec: core.ServiceSpec{
 			Type: core.ServiceTypeNodePort, Selector: labelsOf(w.Name), ExternalTrafficPolicy: stays,
 		},

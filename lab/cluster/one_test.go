@@ -36,6 +36,7 @@ var onOne = []one{
 	{"logs", readsLogs},
 	{"run", runsInAPod},
 	{"stand", stands},
+	{"install", installs},
 	{"timers", coalescesTimers},
 	{"load", loadsImages},
 	{"evict", evicts},

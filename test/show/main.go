@@ -36,6 +36,7 @@ var areas = map[string]func(context.Context, *bench) error{
 	"kubernetes": showKubernetes,
 	"bundle":     showBundle,
 	"fabric":     showFabric,
+	"proxy":      showProxy,
 }
 
 // parts of them, to be shown alone.
@@ -46,6 +47,8 @@ var parts = map[string]func(context.Context, *bench) error{
 	"fabric-load":      showFabricLoad,
 	"fabric-neighbour": func(ctx context.Context, b *bench) error { return b.neighbourly(ctx) },
 	"fabric-faults":    showFabricFaults,
+	"proxy-sim":        showProxySim,
+	"proxy-plane":      showProxyPlane,
 }
 
 func main() {
@@ -81,7 +84,15 @@ func serve(ctx context.Context, args []string) error {
 		}
 		return r.serve(ctx)
 	}
+	if len(args) > 0 && args[0] == "carry" {
+		return carry(ctx, args[1:])
+	}
 	return show(ctx, args)
+}
+
+// showProxy shows all of the proxy.
+func showProxy(ctx context.Context, b *bench) error {
+	return errors.Join(showProxySim(ctx, b), showProxyPlane(ctx, b))
 }
 
 func show(ctx context.Context, names []string) error {

@@ -1,0 +1,205 @@
+// Package agent is the proxy of a node: it puts together who watches the cluster, who
+// decides, who brings connections and who carries them, and has them measured ten times a
+// second. Start at Run.
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"runtime"
+	"sync/atomic"
+	"time"
+
+	"skerry.dev/skerry/proxy/balance"
+	"skerry.dev/skerry/proxy/capture"
+	"skerry.dev/skerry/proxy/dataplane/userspace"
+	"skerry.dev/skerry/proxy/dispatch"
+	"skerry.dev/skerry/proxy/reports"
+	"skerry.dev/skerry/proxy/snapshot"
+	"skerry.dev/skerry/proxy/usage"
+)
+
+// Config is what a proxy is told.
+type Config struct {
+	// Node is this one's name in Kubernetes.
+	Node string
+	// Here are its addresses, at most one a family: connections are brought there.
+	Here []netip.Addr
+	// Port is where brought connections of TCP arrive, ReportPort where reports do.
+	Port, ReportPort uint16
+	// Keys is a folder of the keys that sign reports; "" is none, and no reports.
+	Keys string
+	// Groups is where the node's control groups are.
+	Groups string
+	// Admin is where operators ask, an ADDRESS:PORT of the loopback; "" is nowhere.
+	Admin string
+	// Drain is how long connections may go on when it is asked to end.
+	Drain time.Duration
+}
+
+// A Cluster is whom the proxy serves: package source has it.
+type Cluster interface {
+	// Watch tells all that there is, then each change, until ctx ends.
+	Watch(ctx context.Context, tell func(snapshot.Change)) error
+	// Refused tells users what of a Service is not carried.
+	Refused(service snapshot.Key, why string)
+}
+
+// agent is one that runs.
+type agent struct {
+	Config
+	cluster Cluster
+	log     *slog.Logger
+	start   time.Time
+	table   *dispatch.Table
+	plane   *userspace.Plane
+	rules   *capture.Rules
+	link    *reports.Link
+	groups  *usage.Reader
+	fronts  map[frontKey]openFront
+	last    map[snapshot.Key]reported
+	tick    int
+	ready   atomic.Bool
+}
+
+// Run serves until ctx ends. Rules are removed first, then what is open may go on for as
+// long as Drain says.
+func Run(ctx context.Context, config Config, cluster Cluster, log *slog.Logger) error {
+	a := &agent{Config: config, cluster: cluster, log: log, start: time.Now(), fronts: map[frontKey]openFront{}, last: map[snapshot.Key]reported{}}
+	a.table = dispatch.NewTable(config.Node, a.now)
+	if err := a.open(); err != nil {
+		return errors.Join(err, a.close())
+	}
+	return errors.Join(a.serve(ctx), a.close())
+}
+
+// now is the time since the proxy began.
+func (a *agent) now() time.Duration { return time.Since(a.start) }
+
+// open takes what the proxy needs of its node.
+func (a *agent) open() (err error) {
+	var listen []netip.AddrPort
+	for _, here := range a.Here {
+		listen = append(listen, netip.AddrPortFrom(here, a.Port))
+	}
+	if a.plane, err = userspace.New(userspace.Config{Listen: listen}, chooser{a.table}); err != nil {
+		return err
+	}
+	if a.rules, err = capture.New(a.Here); err != nil {
+		return err
+	}
+	if a.groups, err = usage.New(a.Groups, runtime.NumCPU()); err != nil {
+		a.log.Warn("the usage of pods is not known: policies go without it", "reason", err)
+	}
+	book := reports.NewBook(a.Node, a.start.UnixNano())
+	if a.link, err = reports.Listen(netip.AddrPortFrom(a.Here[0], a.ReportPort), book, a.now); err != nil {
+		return err
+	}
+	if a.Keys != "" {
+		keys, err := reports.ReadKeys(a.Keys)
+		if err != nil {
+			return err
+		}
+		a.link.SetKeys(keys)
+	}
+	return nil
+}
+
+// close gives it back.
+func (a *agent) close() (err error) {
+	if a.rules != nil {
+		err = a.rules.Close()
+	}
+	if a.link != nil {
+		err = errors.Join(err, a.link.Close())
+	}
+	if a.plane != nil {
+		err = errors.Join(err, a.plane.Close())
+	}
+	return err
+}
+
+// serve has all parts go on until ctx ends, or one of them cannot.
+func (a *agent) serve(ctx context.Context) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	if err := a.answer(ctx); err != nil {
+		return err
+	}
+	changes := make(chan snapshot.Change)
+	part := func(name string, run func() error) chan error {
+		done := make(chan error, 1)
+		go func() {
+			err := run()
+			if err != nil {
+				err = fmt.Errorf("%s: %w", name, err)
+			}
+			done <- err
+			cancel(err)
+		}()
+		return done
+	}
+	carried := part("data plane", func() error { return a.plane.Run(ctx, a.Drain) })
+	heard := part("reports", a.link.Hear)
+	watched := part("watch", func() error {
+		return a.cluster.Watch(ctx, func(c snapshot.Change) {
+			select {
+			case changes <- c:
+			case <-ctx.Done():
+			}
+		})
+	})
+	a.follow(ctx, changes)
+	// What is not brought any more is not refused by who ends.
+	err := errors.Join(a.rules.Close(), <-watched)
+	a.rules = nil
+	err = errors.Join(err, <-carried, a.link.Close(), <-heard)
+	a.link = nil
+	return err
+}
+
+// follow takes changes, and measures, until ctx ends.
+func (a *agent) follow(ctx context.Context, changes <-chan snapshot.Change) {
+	every := time.NewTicker(reports.Every)
+	defer every.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case c := <-changes:
+			a.change(c)
+			if a.ready.CompareAndSwap(false, true) {
+				a.log.Info("ready", "node", a.Node, "port", a.Port)
+			}
+		case <-every.C:
+			a.measure()
+		}
+	}
+}
+
+// chooser has the table choose for the data plane.
+type chooser struct{ table *dispatch.Table }
+
+func (c chooser) Choose(call userspace.Call) (userspace.Choice, error) {
+	protocol := snapshot.TCP
+	if call.UDP {
+		protocol = snapshot.UDP
+	}
+	h, err := c.table.Choose(protocol, call.Target, call.Client)
+	if err != nil {
+		return userspace.Choice{}, err
+	}
+	return userspace.Choice{Endpoint: h.Endpoint, Token: h}, nil
+}
+
+func (c chooser) Answered(choice *userspace.Choice) {
+	c.table.Answered(choice.Token.(*dispatch.Held))
+}
+
+func (c chooser) Done(choice *userspace.Choice, o userspace.Outcome) {
+	came := map[userspace.Outcome]balance.Outcome{userspace.Served: balance.Served, userspace.Failed: balance.Failed, userspace.Gone: balance.Void}[o]
+	c.table.Done(choice.Token.(*dispatch.Held), came)
+}

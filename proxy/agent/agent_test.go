@@ -1,0 +1,206 @@
+package agent_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/netip"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"skerry.dev/skerry/internal/netnstest"
+	"skerry.dev/skerry/proxy/agent"
+	"skerry.dev/skerry/proxy/snapshot"
+)
+
+func TestMain(m *testing.M) { os.Exit(netnstest.Main(m)) }
+
+const patience = 20 * time.Second
+
+// Two pods are two addresses of the node, which say where they are.
+func pods(t *testing.T) {
+	t.Helper()
+	for _, ip := range []string{"10.1.0.11", "10.1.0.12"} {
+		l, err := net.Listen("tcp", ip+":8080")
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = l.Close() })
+		u, err := net.ListenPacket("udp", ip+":8053")
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = u.Close() })
+		go func() {
+			for {
+				c, err := l.Accept()
+				if err != nil {
+					return
+				}
+				_, _ = io.ReadAtLeast(c, make([]byte, 1), 1)
+				_, _ = fmt.Fprint(c, ip)
+				_ = c.Close()
+			}
+		}()
+		go func() {
+			b := make([]byte, 100)
+			for {
+				_, from, err := u.ReadFrom(b)
+				if err != nil {
+					return
+				}
+				_, _ = u.WriteTo([]byte(ip), from)
+			}
+		}()
+	}
+}
+
+// cluster tells what the test has it tell.
+type cluster struct {
+	changes chan snapshot.Change
+	refused chan string
+}
+
+func (c cluster) Watch(ctx context.Context, tell func(snapshot.Change)) error {
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case change := <-c.changes:
+			tell(change)
+		}
+	}
+}
+
+func (c cluster) Refused(_ snapshot.Key, why string) { c.refused <- why }
+
+// web is a Service of TCP and UDP with pods at these addresses.
+func web(pods ...string) snapshot.Change {
+	s := &snapshot.Service{
+		Key: snapshot.Key{Namespace: "default", Name: "web"}, Policy: "round-robin", ClusterIPs: []netip.Addr{netip.MustParseAddr("10.96.0.5")},
+		Ports: []snapshot.Port{
+			{Name: "http", Protocol: snapshot.TCP, Port: 80, NodePort: 30080},
+			{Name: "dns", Protocol: snapshot.UDP, Port: 53, NodePort: 30053},
+		},
+		Refusals: []string{"port 9: SCTP is not carried"},
+	}
+	for i, port := range []uint16{8080, 8053} {
+		for _, ip := range pods {
+			s.Ports[i].Endpoints = append(s.Ports[i].Endpoints, snapshot.Endpoint{
+				Addr: netip.AddrPortFrom(netip.MustParseAddr(ip), port), Node: "n1", Ready: true, Serving: true,
+			})
+		}
+	}
+	return snapshot.Change{Services: map[snapshot.Key]*snapshot.Service{s.Key: s}}
+}
+
+// A Service that opts in is balanced at its address and at the node's port, over TCP and
+// UDP, as its endpoints come and go; when the proxy ends nobody answers there.
+func TestService(t *testing.T) {
+	netnstest.Node(t, []string{"10.1.0.1/24", "10.1.0.11/24", "10.1.0.12/24"}, []string{"10.96.0.0/16"})
+	pods(t)
+	c := cluster{make(chan snapshot.Change, 10), make(chan string, 10)}
+	c.changes <- web("10.1.0.11", "10.1.0.12")
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	config := agent.Config{
+		Node: "n1", Here: []netip.Addr{netip.MustParseAddr("10.1.0.1")}, Port: 4480, ReportPort: 4481,
+		Groups: "/sys/fs/cgroup", Admin: "127.0.0.1:4482",
+	}
+	go func() { done <- agent.Run(ctx, config, c, slog.New(slog.NewTextHandler(t.Output(), nil))) }()
+	for network, at := range map[string][]string{"tcp": {"10.96.0.5:80", "10.1.0.1:30080"}, "udp": {"10.96.0.5:53", "10.1.0.1:30053"}} {
+		for _, a := range at {
+			both(t, network, a)
+		}
+	}
+	if why := <-c.refused; why != "port 9: SCTP is not carried" {
+		t.Errorf("refused is %q", why)
+	}
+	observe(t)
+	c.changes <- web("10.1.0.12")
+	await(t, "only the second pod answers", func() bool {
+		for range 4 {
+			if ask("tcp", "10.96.0.5:80") != "10.1.0.12" {
+				return false
+			}
+		}
+		return true
+	})
+	cancel()
+	select {
+	case err := <-done:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-time.After(patience):
+		t.Fatal("it does not end")
+	}
+	if got := ask("tcp", "10.96.0.5:80"); got != "" {
+		t.Errorf("after the end %q answers", got)
+	}
+}
+
+// observe asks the proxy as an operator does.
+func observe(t *testing.T) {
+	t.Helper()
+	for path, parts := range map[string][]string{
+		"/metrics": {
+			`skerry_proxy_endpoint_chosen_total{clients="all",endpoint="10.1.0.11:8080",node="n1",port="80",protocol="TCP",service="default/web"} `,
+			"skerry_proxy_connections_accepted_total ", "skerry_proxy_reports_forged_total 0",
+		},
+		"/readyz":                          {"ready"},
+		"/v1/explain":                      {`"policy":"round-robin"`, `"id":"10.1.0.12:8053"`},
+		"/v1/explain?service=default/web":  {`"service":"default/web"`},
+		"/v1/explain?service=default/none": {"404"},
+	} {
+		answer, err := http.Get("http://127.0.0.1:4482" + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, _ := io.ReadAll(answer.Body)
+		_ = answer.Body.Close()
+		for _, part := range parts {
+			if !strings.Contains(string(body), part) {
+				t.Errorf("%s: no %s in\n%s", path, part, body)
+			}
+		}
+	}
+}
+
+// both waits until either pod has answered at an address.
+func both(t *testing.T, network, at string) {
+	t.Helper()
+	seen := map[string]bool{}
+	await(t, network+" "+at, func() bool {
+		seen[ask(network, at)] = true
+		return seen["10.1.0.11"] && seen["10.1.0.12"]
+	})
+}
+
+// ask is who answers at an address; "" is nobody.
+func ask(network, at string) string {
+	c, err := net.DialTimeout(network, at, 300*time.Millisecond)
+	if err != nil {
+		return ""
+	}
+	defer c.Close()
+	_ = c.SetDeadline(time.Now().Add(300 * time.Millisecond))
+	_, _ = c.Write([]byte("?"))
+	b := make([]byte, 100)
+	n, _ := c.Read(b)
+	return string(b[:n])
+}
+
+func await(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	for begun := time.Now(); !is(); time.Sleep(time.Millisecond) {
+		if time.Since(begun) > patience {
+			t.Fatalf("%s: not within %v", what, patience)
+		}
+	}
+}

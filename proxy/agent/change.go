@@ -1,0 +1,120 @@
+package agent
+
+import (
+	"net/netip"
+
+	"skerry.dev/skerry/proxy/dataplane/userspace"
+	"skerry.dev/skerry/proxy/reports"
+	"skerry.dev/skerry/proxy/snapshot"
+)
+
+// frontKey is a port of UDP that clients call: of a Service, or of nodes.
+type frontKey struct {
+	service  snapshot.Key
+	port     uint16
+	external bool
+}
+
+// openFront is where its datagrams are brought: the same port at each of Here.
+type openFront struct {
+	target netip.AddrPort
+	port   uint16
+}
+
+// change has everyone know what has changed. What cannot be done is told; what could be
+// done is.
+func (a *agent) change(c snapshot.Change) {
+	if err := a.table.Update(c); err != nil {
+		a.log.Error("a Service is not balanced", "reason", err)
+	}
+	for key, s := range c.Services {
+		if s == nil {
+			a.link.With(func(b *reports.Book) { b.Forget(key) })
+			delete(a.last, key)
+			continue
+		}
+		for _, why := range s.Refusals {
+			a.cluster.Refused(key, why)
+		}
+	}
+	if len(c.Nodes) > 0 {
+		a.link.SetPeers(a.peers())
+	}
+	a.bring()
+}
+
+// peers are where other nodes take reports.
+func (a *agent) peers() map[string]netip.AddrPort {
+	peers := map[string]netip.AddrPort{}
+	for name, addrs := range a.table.Nodes() {
+		for _, at := range addrs {
+			if name != a.Node && at.Is4() == a.Here[0].Is4() {
+				peers[name] = netip.AddrPortFrom(at, a.ReportPort)
+				break
+			}
+		}
+	}
+	return peers
+}
+
+// bring has the kernel bring what clients call now.
+func (a *agent) bring() {
+	used := map[frontKey]bool{}
+	want := a.table.Fronts(func(p snapshot.Protocol, service snapshot.Key, at netip.AddrPort, external bool) uint16 {
+		if p == snapshot.TCP {
+			return a.Port
+		}
+		key := frontKey{service, at.Port(), external}
+		used[key] = true
+		return a.front(key, at)
+	})
+	if err := a.rules.Apply(want); err != nil {
+		a.log.Error("connections are brought as before", "reason", err)
+		return
+	}
+	for key, f := range a.fronts {
+		if !used[key] {
+			a.closeFront(f)
+			delete(a.fronts, key)
+		}
+	}
+}
+
+// frontTries is how often a port is looked for that is free in every family.
+const frontTries = 8
+
+// front is the port of a front, which is opened where it is not; 0 where it cannot be.
+func (a *agent) front(key frontKey, target netip.AddrPort) uint16 {
+	if f, ok := a.fronts[key]; ok {
+		return f.port
+	}
+	var err error
+	for range frontTries {
+		f := openFront{target: target}
+		if err = a.openAt(&f); err == nil {
+			a.fronts[key] = f
+			return f.port
+		}
+		a.closeFront(f)
+	}
+	a.log.Error("a port of UDP is not carried", "service", key.service, "port", key.port, "reason", err)
+	return 0
+}
+
+// openAt opens a front at each of Here, at the port that the first one got.
+func (a *agent) openAt(f *openFront) error {
+	for _, here := range a.Here {
+		at, err := a.plane.OpenFront(userspace.Front{Target: f.target, At: netip.AddrPortFrom(here, f.port)})
+		if err != nil {
+			return err
+		}
+		f.port = at.Port()
+	}
+	return nil
+}
+
+func (a *agent) closeFront(f openFront) {
+	for _, here := range a.Here {
+		a.plane.CloseFront(netip.AddrPortFrom(here, f.port))
+	}
+}

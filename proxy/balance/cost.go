@@ -1,0 +1,249 @@
+package balance
+
+import (
+	"math"
+	"time"
+)
+
+// What is taken for a round trip that nobody has measured.
+const (
+	rttNear = time.Millisecond
+	rttFar  = 10 * time.Millisecond
+)
+
+// A remote node is taken where its cost and leaveFixed are below leaveShare of home's.
+const (
+	leaveFixed = 500 * time.Microsecond
+	leaveShare = 0.9
+)
+
+// leastShare is the least share of a request's time that it is taken to be at the server.
+const leastShare = 0.1
+
+// crowdMost is how many proxies at most are taken to do as this one does.
+const crowdMost = 4
+
+// priorServed is how many requests' worth a service time that is usual elsewhere weighs
+// against what is known of a node: with few requests that is chance, and a node that had
+// one long one would never be asked again.
+const priorServed = 10
+
+// cost takes the endpoint where a request is expected to take the least time: round trips
+// on the wire, then the service time, longer by what waits there. It compares home with
+// two random others, and leaves home only for a clear gain.
+//
+// Proxies that know the same would all go the same way at once, and be told so a report
+// later. So what this one has sent somewhere since the last report counts for as many as
+// do the same: the ratio of what is in flight at the remote nodes to what this proxy has
+// there.
+//
+// What is not known has a stand-in, in this order: without a fresh queue, what this proxy
+// itself has in flight there; without a service time, the least latency seen less the
+// round trips, then what is usual elsewhere; without a round trip, what is usual so far
+// away. Where nothing is known, home costs nothing, so it is home, and without one any.
+type cost struct {
+	Options
+	usual time.Duration // the service time over all nodes; 0 is not known
+	crowd float64       // how many proxies do as this one does
+}
+
+func (p *cost) refresh(f *field, now time.Duration) {
+	var there, own, served, worked float64
+	p.usual = 0
+	for _, n := range f.nodes {
+		q := n.Queue.Value
+		served += q.Served
+		worked += q.Served * float64(q.Service)
+		if !n.Local && n.Queue.fresh(now, p.QueueAge) {
+			there += q.InFlight
+			own += p.atServer(n, now) * n.seen.share
+		}
+		if s := p.least(n, now); s > 0 && (p.usual == 0 || s < p.usual) {
+			p.usual = s
+		}
+	}
+	p.crowd = min(crowdMost, max(1, there/max(own, 1e-3)))
+	if served > 0 {
+		p.usual = time.Duration(worked / served)
+	}
+}
+
+func (p *cost) observe(*endpoint, time.Duration, time.Duration) {}
+
+func (p *cost) pick(f *field, now time.Duration) *endpoint {
+	if len(f.remote) == 0 {
+		return f.lighter(f.local)
+	}
+	a, b := f.two(f.remote)
+	away := p.ofEndpoint(a, now)
+	if other := p.ofEndpoint(b, now); other < away || other == away && b.inFlight < a.inFlight {
+		a, away = b, other
+	}
+	if f.local == nil {
+		return a
+	}
+	home := f.lighter(f.local)
+	if away+float64(leaveFixed) < leaveShare*p.ofEndpoint(home, now) {
+		return a
+	}
+	return home
+}
+
+// lighter is of two of a node's endpoints the one with less in flight.
+func (f *field) lighter(n *node) *endpoint {
+	a, b := f.two(n.endpoints)
+	if b.inFlight < a.inFlight {
+		return b
+	}
+	return a
+}
+
+// ofEndpoint is what the next request is expected to cost at an endpoint, in ns: more
+// while it is back only lately.
+func (p *cost) ofEndpoint(e *endpoint, now time.Duration) float64 {
+	return p.of(e.at, now) / e.standing.share(now)
+}
+
+// of is what the next request is expected to take at a node, in ns.
+func (p *cost) of(n *node, now time.Duration) float64 {
+	wire := float64(p.RoundTrips) * float64(p.rtt(n, now))
+	cores := 1.0
+	if n.Queue.Known && n.Queue.Value.Cores > 0 {
+		cores = n.Queue.Value.Cores
+	}
+	waiting := max(0, (p.queue(n, now)+1-cores)/cores)
+	return wire + float64(p.service(n, now))*(1+p.Gamma*waiting)
+}
+
+// queue is what is taken to be at a node's servers: what it reported, and what this proxy
+// and those that do as it does have sent there since.
+func (p *cost) queue(n *node, now time.Duration) float64 {
+	atServer := p.atServer(n, now)
+	own := atServer * float64(n.inFlight)
+	if !n.Queue.fresh(now, p.QueueAge) {
+		return own
+	}
+	crowd := p.crowd
+	if n.Local {
+		crowd = 1
+	}
+	return max(own, n.Queue.Value.InFlight+crowd*(own-atServer*n.seen.share))
+}
+
+// atServer is the share of this proxy's requests to a node that are at the server and not
+// on the wire.
+func (o *Options) atServer(n *node, now time.Duration) float64 {
+	if n.Local || n.seen.latency == 0 {
+		return 1
+	}
+	wire := float64(o.RoundTrips) * float64(o.rtt(n, now))
+	return min(1, max(leastShare, 1-wire/n.seen.latency))
+}
+
+// rtt is the round trip to a node.
+func (o *Options) rtt(n *node, now time.Duration) time.Duration {
+	switch {
+	case n.Local:
+		return 0
+	case n.RTT.fresh(now, o.RTTAge):
+		return n.RTT.Value
+	case n.Far:
+		return rttFar
+	default:
+		return rttNear
+	}
+}
+
+// service is what a request takes alone at a node: 0 is not known.
+func (p *cost) service(n *node, now time.Duration) time.Duration {
+	if q := n.Queue.Value; q.Served > 0 {
+		return time.Duration((q.Served*float64(q.Service) + priorServed*float64(p.usual)) / (q.Served + priorServed))
+	}
+	if s := p.least(n, now); s > 0 {
+		return s
+	}
+	return p.usual
+}
+
+// least is a service time by the least latency seen.
+func (p *cost) least(n *node, now time.Duration) time.Duration {
+	if n.seen.least == 0 {
+		return 0
+	}
+	return max(0, n.seen.least-time.Duration(p.RoundTrips)*p.rtt(n, now))
+}
+
+// Weights are for data planes that cannot count what is in flight: each endpoint's share
+// of new connections, by the inverse of its cost, in the order of the view. They add up
+// to 1; an endpoint that is left out has none. Other policies share equally.
+func (b *Balancer) Weights(now time.Duration) []float64 {
+	weights := make([]float64, len(b.all))
+	sum := 0.0
+	for i, e := range b.all {
+		if b.options.Eject && e.standing.out(now) {
+			continue
+		}
+		weights[i] = 1
+		if p, ok := b.policy.(*cost); ok {
+			weights[i] = 1 / (max(p.ofEndpoint(e, now), float64(leaveFixed)) * float64(len(e.at.endpoints)))
+		}
+		sum += weights[i]
+	}
+	for i := range weights {
+		weights[i] /= sum
+	}
+	return weights
+}
+
+// seenDecay is the time in which an observed latency loses its weight but for 1/e.
+const seenDecay = 500 * time.Millisecond
+
+// leastPeriod is for how long at least the least latency is kept; twice that at most.
+const leastPeriod = 10 * time.Second
+
+// observed is what this proxy has seen of its own connections to a node.
+type observed struct {
+	latency       float64       // ns, a moving average of those served
+	at            time.Duration // of the last of them
+	least         time.Duration // the least latency of this period and the last
+	lately        time.Duration // of this period alone
+	period        time.Duration // when this one began
+	share         float64       // in flight on average over the time of the last report
+	area          float64       // in flight × ns since the last report
+	opened, moved time.Duration // when that began, and when in flight last changed
+}
+
+// move counts connections that begin, or end.
+func (n *node) move(now time.Duration, by int) {
+	n.seen.area += float64(n.inFlight) * float64(now-n.seen.moved)
+	n.seen.moved = now
+	n.inFlight += by
+}
+
+// report ends the time of a report: what was in flight in it, on average, is kept.
+func (n *node) report(now time.Duration) {
+	n.move(now, 0)
+	if span := now - n.seen.opened; span > 0 {
+		n.seen.share = n.seen.area / float64(span)
+	}
+	n.seen.area, n.seen.opened = 0, now
+}
+
+// served takes the latency of a request.
+func (o *observed) served(now, took time.Duration) {
+	keep := math.Exp(-float64(now-o.at) / float64(seenDecay))
+	if o.latency == 0 {
+		keep = 0
+	}
+	o.latency = o.latency*keep + float64(took)*(1-keep)
+	o.at = now
+	if now-o.period > leastPeriod {
+		o.least, o.lately, o.period = o.lately, 0, now
+	}
+	if o.lately == 0 || took < o.lately {
+		o.lately = took
+	}
+	if o.least == 0 || o.lately < o.least {
+		o.least = o.lately
+	}
+}

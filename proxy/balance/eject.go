@@ -1,0 +1,56 @@
+package balance
+
+import "time"
+
+// An endpoint that fails failuresMax times in a row is left out for ejectedFirst, then
+// for twice as long each time, up to ejectedMost. Back again, its costs are held to be
+// higher, by a factor that falls over slowStart. Never are more than half left out.
+const (
+	failuresMax  = 5
+	ejectedFirst = 10 * time.Second
+	ejectedMost  = 5 * time.Minute
+	slowStart    = 10 * time.Second
+	slowShare    = 0.1 // of its worth, as it returns
+)
+
+// standing is how an endpoint has done.
+type standing struct {
+	failures int           // in a row
+	ejected  int           // times, without a good time between
+	times    uint64        // in all
+	until    time.Duration // left out until then; 0 is never
+}
+
+// out says whether the endpoint is left out.
+func (s *standing) out(now time.Duration) bool { return now < s.until }
+
+// share is what an endpoint is worth: 1, and less where it has returned lately.
+func (s *standing) share(now time.Duration) float64 {
+	if s.until == 0 || now-s.until >= slowStart {
+		return 1
+	}
+	return max(slowShare, float64(now-s.until)/float64(slowStart))
+}
+
+// judge takes what came of a connection, where so many of all are left out already, and
+// says whether this one is now.
+func (s *standing) judge(now time.Duration, served bool, out, all int) bool {
+	switch {
+	case served:
+		s.failures = 0
+		if now-s.until > slowStart {
+			s.ejected = 0
+		}
+		return false
+	case s.out(now): // begun before
+		return false
+	}
+	if s.failures++; s.failures < failuresMax || 2*(out+1) > all {
+		return false
+	}
+	s.until = now + min(ejectedMost, ejectedFirst<<min(s.ejected, 5))
+	s.ejected++
+	s.times++
+	s.failures = 0
+	return true
+}

@@ -1,0 +1,250 @@
+package capture_test
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"os"
+	"os/exec"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/nftables"
+
+	"skerry.dev/skerry/internal/netnstest"
+	"skerry.dev/skerry/proxy/capture"
+	"skerry.dev/skerry/proxy/dataplane/userspace"
+	"skerry.dev/skerry/proxy/snapshot"
+)
+
+func TestMain(m *testing.M) { os.Exit(netnstest.Main(m)) }
+
+var (
+	four = netip.MustParseAddr("10.1.0.1")
+	six  = netip.MustParseAddr("fd73::1")
+)
+
+// node has this namespace be one, with a way to Services.
+func node(t *testing.T) {
+	t.Helper()
+	netnstest.Node(t, []string{four.String() + "/24", six.String() + "/64"}, []string{"10.96.0.0/16", "fd96::/64"})
+}
+
+func rules(t *testing.T) *capture.Rules {
+	t.Helper()
+	r, err := capture.New([]netip.Addr{four, six})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = r.Close() })
+	return r
+}
+
+// teller answers whom it was called as: by connections of TCP what they were meant for,
+// by datagrams where they arrived.
+func teller(t *testing.T, port int) {
+	t.Helper()
+	for _, here := range []netip.Addr{four, six} {
+		at := netip.AddrPortFrom(here, uint16(port))
+		l, err := net.ListenTCP("tcp", net.TCPAddrFromAddrPort(at))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = l.Close() })
+		u, err := net.ListenUDP("udp", net.UDPAddrFromAddrPort(at))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = u.Close() })
+		go func() {
+			for {
+				c, err := l.AcceptTCP()
+				if err != nil {
+					return
+				}
+				raw, _ := c.SyscallConn()
+				_ = raw.Control(func(fd uintptr) {
+					to, err := userspace.OriginalDestination(int(fd), at)
+					_, _ = fmt.Fprintf(c, "%v%v", to, err)
+				})
+				_ = c.Close()
+			}
+		}()
+		go func() {
+			b := make([]byte, 100)
+			for {
+				_, from, err := u.ReadFromUDPAddrPort(b)
+				if err != nil {
+					return
+				}
+				_, _ = u.WriteToUDPAddrPort([]byte(at.String()), from)
+			}
+		}()
+	}
+}
+
+// call is what the one at an address says.
+func call(network, at string) string {
+	c, err := net.DialTimeout(network, at, 300*time.Millisecond)
+	if err != nil {
+		return "nobody"
+	}
+	defer c.Close()
+	_ = c.SetDeadline(time.Now().Add(time.Second))
+	_, _ = c.Write([]byte("?"))
+	b := make([]byte, 100)
+	n, err := c.Read(b)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return "nobody"
+	}
+	return string(b[:n])
+}
+
+func TestBrings(t *testing.T) {
+	node(t)
+	teller(t, 4480)
+	teller(t, 4490)
+	r := rules(t)
+	service := func(p snapshot.Protocol, at string) capture.Service {
+		return capture.Service{Protocol: p, At: netip.MustParseAddrPort(at)}
+	}
+	want := capture.Wanted{
+		Services: map[capture.Service]uint16{
+			service(snapshot.TCP, "10.96.0.5:80"):    4480,
+			service(snapshot.TCP, "[fd96::5]:80"):    4480,
+			service(snapshot.UDP, "10.96.0.5:53"):    4490,
+			service(snapshot.UDP, "[fd96::5]:53"):    4490,
+			service(snapshot.TCP, "10.96.0.6:65535"): 4490,
+		},
+		NodePorts: map[capture.NodePort]uint16{{snapshot.TCP, 30080}: 4480, {snapshot.UDP, 30053}: 4490},
+	}
+	if err := r.Apply(want); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ network, at, want string }{
+		{"tcp", "10.96.0.5:80", "10.96.0.5:80<nil>"},
+		{"tcp", "[fd96::5]:80", "[fd96::5]:80<nil>"},
+		{"tcp", "10.96.0.6:65535", "10.96.0.6:65535<nil>"},
+		{"udp", "10.96.0.5:53", "10.1.0.1:4490"},
+		{"udp", "[fd96::5]:53", "[fd73::1]:4490"},
+		{"tcp", "10.1.0.1:30080", "10.1.0.1:30080<nil>"},
+		{"tcp", "127.0.0.1:30080", "127.0.0.1:30080<nil>"},
+		{"tcp", "[fd73::1]:30080", "[fd73::1]:30080<nil>"},
+		{"udp", "10.1.0.1:30053", "10.1.0.1:4490"},
+		{"tcp", "10.96.0.5:81", "nobody"},
+		{"tcp", "10.96.0.7:80", "nobody"},
+		{"udp", "10.96.0.5:80", "nobody"},
+		{"tcp", "10.96.0.5:30080", "nobody"}, // not an address of this node
+		{"tcp", "10.1.0.1:4480", "10.1.0.1:4480<nil>"},
+	} {
+		if got := call(c.network, c.at); got != c.want {
+			t.Errorf("%s %s: %q, not %q", c.network, c.at, got, c.want)
+		}
+	}
+	// What changes changes, and nothing else.
+	delete(want.Services, service(snapshot.TCP, "10.96.0.5:80"))
+	want.Services[service(snapshot.TCP, "10.96.0.9:80")] = 4480
+	want.Services[service(snapshot.UDP, "10.96.0.5:53")] = 4480
+	if err := r.Apply(want); err != nil {
+		t.Fatal(err)
+	}
+	for at, want := range map[string]string{"10.96.0.5:80": "nobody", "10.96.0.9:80": "10.96.0.9:80<nil>", "10.96.0.6:65535": "10.96.0.6:65535<nil>"} {
+		if got := call("tcp", at); got != want {
+			t.Errorf("after the change %s: %q, not %q", at, got, want)
+		}
+	}
+	if got := call("udp", "10.96.0.5:53"); got != "10.1.0.1:4480" {
+		t.Errorf("a port that was moved: %q", got)
+	}
+}
+
+func tables(t *testing.T) string {
+	t.Helper()
+	list, err := new(nftables.Conn).ListTables()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, table := range list {
+		names = append(names, table.Name)
+	}
+	slices.Sort(names)
+	return strings.Join(slices.Compact(names), " ")
+}
+
+// Rules go with their process, however that ends; others' stay. Two proxies on a node are
+// told apart.
+func TestNothingIsLeft(t *testing.T) {
+	node(t)
+	if os.Getenv("SKERRY_TEST_HOLD") != "" {
+		rules(t)
+		fmt.Println("held")
+		time.Sleep(time.Hour)
+	}
+	other := &nftables.Table{Name: "others", Family: nftables.TableFamilyIPv4}
+	conn := &nftables.Conn{}
+	conn.AddTable(other)
+	if err := conn.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.DelTable(other); _ = conn.Flush() })
+
+	r := rules(t)
+	if _, err := capture.New([]netip.Addr{four}); err == nil || !strings.Contains(err.Error(), "another proxy runs on this node") {
+		t.Errorf("a second one: %v", err)
+	}
+	if err := r.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if got := tables(t); got != "others" {
+		t.Errorf("after the end there are tables %q", got)
+	}
+
+	holder := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestNothingIsLeft$") //nolint:gosec // itself
+	holder.Env = append(os.Environ(), "SKERRY_TEST_HOLD=1")
+	out, err := holder.StdoutPipe()
+	if err == nil {
+		netnstest.Unlink() // it makes its own
+		err = holder.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.ReadFull(out, make([]byte, len("held"))); err != nil {
+		t.Fatal(err)
+	}
+	if got := tables(t); !strings.Contains(got, capture.Table) {
+		t.Errorf("while one runs there are tables %q", got)
+	}
+	_ = holder.Process.Kill()
+	_ = holder.Wait()
+	if got := tables(t); got != "others" {
+		t.Errorf("after kill -9 there are tables %q", got)
+	}
+}
+
+// Ten thousand Services are brought, and one more is a matter of itself.
+func TestMany(t *testing.T) {
+	node(t)
+	teller(t, 4480)
+	r := rules(t)
+	want := capture.Wanted{Services: map[capture.Service]uint16{}}
+	for i := range 10_000 {
+		at := netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 96, byte(i >> 8), byte(i)}), 80)
+		want.Services[capture.Service{Protocol: snapshot.TCP, At: at}] = 4480
+	}
+	if err := r.Apply(want); err != nil {
+		t.Fatal(err)
+	}
+	for _, i := range []int{0, 4711, 9999} {
+		at := "10.96." + strconv.Itoa(i>>8) + "." + strconv.Itoa(i&255) + ":80"
+		if got := call("tcp", at); got != at+"<nil>" {
+			t.Errorf("%s: %q", at, got)
+		}
+	}
+}

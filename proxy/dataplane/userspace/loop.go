@@ -1,0 +1,472 @@
+package userspace
+
+// An event: epoll → the side that it is of → what it now can do → pump both ways. Sides
+// are found by their descriptor. A connection that is closed within a batch of events may
+// have more events in it; its descriptors are closed after the batch, so that none of
+// them means another connection by then.
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net/netip"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// eventsMost is how many events are taken at once, acceptsMost how many connections of
+// one of them.
+const (
+	eventsMost  = 256
+	acceptsMost = 64
+)
+
+// loop is one thread and its connections.
+type loop struct {
+	plane     *Plane
+	epoll     int
+	wake      int // an eventfd
+	listeners map[int]netip.AddrPort
+	sides     []*side // by descriptor
+	scratch   []byte
+	spares
+	turn
+	datagrams
+	told
+	counts counters
+	ending atomic.Int64 // until when, by the clock of now; 0 is not
+	start  time.Time
+}
+
+// spares are what connections need now and then, and give back.
+type spares struct {
+	pipes   []*pipe
+	buffers [][]byte
+}
+
+// turn is what is to be done before the loop sleeps again, or by a time.
+type turn struct {
+	busy    []*side // which may have more to move
+	closing []*conn // in this batch
+	first   *conn   // the one that is being called for longest
+	last    *conn
+}
+
+// datagrams are the fronts of UDP, and who is served there.
+type datagrams struct {
+	fronts       map[int]*front
+	answering    map[int]*session // by the descriptor of its endpoint
+	sessionCount int
+	swept        time.Duration
+}
+
+// told is what others want done: by the loop, since all that it has is its own.
+type told struct {
+	mu     sync.Mutex
+	what   []func(*loop)
+	closed bool
+}
+
+// tell has the loop do something as soon as it can; not once it is closed.
+func (l *loop) tell(what func(*loop)) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed {
+		return false
+	}
+	l.what = append(l.what, what)
+	_, _ = unix.Write(l.wake, binary.NativeEndian.AppendUint64(nil, 1)) // it takes this until 2^64 are told
+	return true
+}
+
+// obey does what it was told.
+func (l *loop) obey() {
+	l.mu.Lock()
+	what := l.what
+	l.what = nil
+	l.mu.Unlock()
+	for _, do := range what {
+		do(l)
+	}
+}
+
+func newLoop(p *Plane) (*loop, error) {
+	l := &loop{plane: p, epoll: -1, wake: -1, listeners: map[int]netip.AddrPort{}, scratch: make([]byte, scratchSize), start: time.Now()}
+	l.fronts, l.answering = map[int]*front{}, map[int]*session{}
+	var err error
+	if l.epoll, err = unix.EpollCreate1(unix.EPOLL_CLOEXEC); err != nil {
+		return nil, fmt.Errorf("make epoll: %w", err)
+	}
+	if l.wake, err = unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK); err != nil {
+		return nil, errors.Join(fmt.Errorf("make eventfd: %w", err), l.close())
+	}
+	if err := l.watch(l.wake, unix.EPOLLIN); err != nil {
+		return nil, errors.Join(err, l.close())
+	}
+	return l, nil
+}
+
+// now is the time since the loop began.
+func (l *loop) now() time.Duration { return time.Since(l.start) }
+
+// listen takes connections at an address, and says which it is.
+func (l *loop) listen(at netip.AddrPort) (netip.AddrPort, error) {
+	fd, bound, err := listenTCP(at)
+	if err != nil {
+		return at, err
+	}
+	l.listeners[fd] = bound
+	return bound, l.watch(fd, unix.EPOLLIN)
+}
+
+func (l *loop) watch(fd int, events uint32) error {
+	if err := unix.EpollCtl(l.epoll, unix.EPOLL_CTL_ADD, fd, &unix.EpollEvent{Events: events, Fd: int32(fd)}); err != nil { //nolint:gosec // a descriptor
+		return fmt.Errorf("watch: %w", err)
+	}
+	return nil
+}
+
+// end has run accept nothing more and return after at most so long.
+func (l *loop) end(drain time.Duration) {
+	l.ending.Store(int64(max(1, l.now()+drain)))
+	l.tell(func(*loop) {})
+}
+
+// run carries until it is ended.
+func (l *loop) run() error {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	events := make([]unix.EpollEvent, eventsMost)
+	for {
+		n, err := unix.EpollWait(l.epoll, events, l.wait())
+		if err != nil && !errors.Is(err, unix.EINTR) {
+			return fmt.Errorf("wait: %w", err)
+		}
+		for _, e := range events[:max(0, n)] {
+			l.event(int(e.Fd), e.Events)
+		}
+		l.turns()
+		l.expire()
+		l.closeAll()
+		l.sweep()
+		if until := l.ending.Load(); until != 0 {
+			l.stopListening()
+			if l.counts.open.Load() == 0 || l.now() >= time.Duration(until) {
+				return nil
+			}
+		}
+	}
+}
+
+// wait is how many ms epoll may sleep: -1 is for ever.
+func (l *loop) wait() int {
+	if len(l.busy) > 0 {
+		return 0
+	}
+	next := time.Duration(-1)
+	if l.first != nil {
+		next = l.first.began + l.plane.config.ConnectTimeout
+	}
+	if until := time.Duration(l.ending.Load()); until != 0 && (next < 0 || until < next) {
+		next = until
+	}
+	if sweep := l.swept + sweepEvery; l.sessionCount > 0 && (next < 0 || sweep < next) {
+		next = sweep
+	}
+	if next < 0 {
+		return -1
+	}
+	return int(max(0, next-l.now())/time.Millisecond) + 1
+}
+
+// event is something that a descriptor can do now.
+func (l *loop) event(fd int, can uint32) {
+	if fd >= len(l.sides) || l.sides[fd] == nil {
+		l.rare(fd)
+		return
+	}
+	s := l.sides[fd]
+	c := s.conn
+	if c.closed {
+		return
+	}
+	s.readable = s.readable || can&(unix.EPOLLIN|unix.EPOLLRDHUP|unix.EPOLLHUP|unix.EPOLLERR) != 0
+	s.writable = s.writable || can&(unix.EPOLLOUT|unix.EPOLLHUP|unix.EPOLLERR) != 0
+	s.hung = s.hung || can&(unix.EPOLLRDHUP|unix.EPOLLHUP|unix.EPOLLERR) != 0
+	if !c.server.up {
+		c.meet(s)
+		return
+	}
+	c.carry()
+}
+
+// rare is an event of what is no connection.
+func (l *loop) rare(fd int) {
+	if at, ok := l.listeners[fd]; ok {
+		l.accept(fd, at)
+	} else if f := l.fronts[fd]; f != nil {
+		l.forward(f)
+	} else if s := l.answering[fd]; s != nil {
+		l.reply(s)
+	} else if fd == l.wake {
+		_, _ = unix.Read(l.wake, l.scratch[:8]) // so that it sleeps again
+		l.obey()
+	}
+}
+
+// carry moves what can be moved, both ways.
+func (c *conn) carry() {
+	for _, s := range []*side{&c.client, &c.server} {
+		if !c.closed && s.pump() {
+			c.loop.busy = append(c.loop.busy, s)
+		}
+	}
+}
+
+// turns has those that had more go on.
+func (l *loop) turns() {
+	busy := l.busy
+	l.busy = l.busy[len(l.busy):]
+	for _, s := range busy {
+		if !s.conn.closed && s.pump() {
+			l.busy = append(l.busy, s)
+		}
+	}
+}
+
+// accept takes what waits at a listener.
+func (l *loop) accept(listener int, at netip.AddrPort) {
+	for range acceptsMost {
+		fd, from, err := unix.Accept4(listener, unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC)
+		if err != nil {
+			// Nothing more; or one that has gone, or no descriptors: what waits is told again.
+			return
+		}
+		l.counts.accepted.Add(1)
+		l.take(fd, fromKernel(from), at)
+	}
+}
+
+// take begins a connection.
+func (l *loop) take(fd int, client, at netip.AddrPort) {
+	setUp(fd)
+	local := at
+	if at.Addr().IsUnspecified() {
+		var err error
+		if local, err = localOf(fd); err != nil {
+			l.refuse(fd)
+			return
+		}
+	}
+	target, err := l.plane.config.Target(fd, local)
+	if err != nil {
+		l.refuse(fd)
+		return
+	}
+	c := &conn{loop: l}
+	c.client = side{fd: fd, conn: c, to: &c.server, up: true, writable: true}
+	c.server = side{fd: -1, conn: c, to: &c.client}
+	c.choice.Call = Call{Target: target, Client: client}
+	if err := l.add(&c.client); err != nil {
+		l.refuse(fd)
+		return
+	}
+	l.counts.open.Add(1)
+	c.callNext()
+}
+
+func (l *loop) refuse(fd int) {
+	l.counts.refused.Add(1)
+	lingerNot(fd)
+	_ = unix.Close(fd)
+}
+
+// add has epoll tell of a side.
+func (l *loop) add(s *side) error {
+	for s.fd >= len(l.sides) {
+		l.sides = append(l.sides, make([]*side, max(64, len(l.sides)))...)
+	}
+	l.sides[s.fd] = s
+	return l.watch(s.fd, unix.EPOLLIN|unix.EPOLLOUT|unix.EPOLLRDHUP|unix.EPOLLET)
+}
+
+// callNext calls an endpoint for the connection, or refuses it.
+func (c *conn) callNext() {
+	l := c.loop
+	for c.tries < l.plane.config.Tries {
+		c.tries++
+		choice, err := l.plane.chooser.Choose(c.choice.Call)
+		if err != nil {
+			break
+		}
+		choice.Call = c.choice.Call
+		c.choice, c.chosen = choice, true
+		fd, err := call(choice.Endpoint)
+		if err == nil {
+			c.server = side{fd: fd, conn: c, to: &c.client}
+			if err = l.add(&c.server); err == nil {
+				l.called(c)
+				return
+			}
+			_ = unix.Close(fd)
+		}
+		c.done(Failed)
+	}
+	l.counts.refused.Add(1)
+	c.server.fd = -1
+	lingerNot(c.client.fd)
+	c.close(Failed)
+}
+
+// meet is an event while the endpoint is being called.
+func (c *conn) meet(s *side) {
+	if s == &c.client {
+		if s.hung && c.clientLeft() {
+			c.close(Gone)
+		}
+		return
+	}
+	if !s.writable {
+		return
+	}
+	c.loop.reached(c)
+	if errno, err := unix.GetsockoptInt(s.fd, unix.SOL_SOCKET, unix.SO_ERROR); err != nil || errno != 0 {
+		c.unreached()
+		return
+	}
+	s.up = true
+	c.carry()
+}
+
+// clientLeft says whether the client has gone, and not only ended what it says.
+func (c *conn) clientLeft() bool {
+	_, err := unix.Getpeername(c.client.fd)
+	return err != nil
+}
+
+// unreached tries another endpoint.
+func (c *conn) unreached() {
+	l := c.loop
+	l.counts.unreached.Add(1)
+	l.sides[c.server.fd] = nil
+	_ = unix.Close(c.server.fd)
+	c.server.fd = -1
+	c.done(Failed)
+	c.callNext()
+}
+
+// called has the connection wait for its endpoint, reached no longer.
+func (l *loop) called(c *conn) {
+	c.began = l.now()
+	c.older, c.newer = l.last, nil
+	if l.last != nil {
+		l.last.newer = c
+	} else {
+		l.first = c
+	}
+	l.last = c
+}
+
+func (l *loop) reached(c *conn) {
+	if c.older != nil {
+		c.older.newer = c.newer
+	} else if l.first == c {
+		l.first = c.newer
+	}
+	if c.newer != nil {
+		c.newer.older = c.older
+	} else if l.last == c {
+		l.last = c.older
+	}
+	c.older, c.newer = nil, nil
+}
+
+// expire has those that were called for too long try another.
+func (l *loop) expire() {
+	for l.first != nil && l.now()-l.first.began >= l.plane.config.ConnectTimeout {
+		c := l.first
+		l.reached(c)
+		c.unreached()
+	}
+}
+
+// done tells the chooser what came of its choice.
+func (c *conn) done(o Outcome) {
+	if c.chosen {
+		c.chosen = false
+		c.loop.plane.chooser.Done(&c.choice, o)
+	}
+}
+
+// close ends a connection. Its descriptors are closed with the batch.
+func (c *conn) close(o Outcome) {
+	if c.closed {
+		return
+	}
+	c.closed = true
+	c.loop.reached(c)
+	c.done(o)
+	c.loop.closing = append(c.loop.closing, c)
+}
+
+// closeAll closes what has ended in this batch.
+func (l *loop) closeAll() {
+	for _, c := range l.closing {
+		for _, s := range []*side{&c.client, &c.server} {
+			if s.pipe != nil {
+				l.givePipe(s.pipe)
+			}
+			if s.waiting != nil {
+				l.giveBuffer(s.waiting)
+			}
+			if s.fd >= 0 {
+				l.sides[s.fd] = nil
+				_ = unix.Close(s.fd)
+			}
+		}
+		l.counts.open.Add(-1)
+	}
+	l.closing = l.closing[:0]
+}
+
+func (l *loop) stopListening() {
+	for fd := range l.listeners {
+		_ = unix.Close(fd)
+	}
+	clear(l.listeners)
+	for fd := range l.fronts {
+		l.closeFront(fd)
+	}
+}
+
+// close gives back all descriptors, those of open connections among them.
+func (l *loop) close() error {
+	l.obey()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed {
+		return nil
+	}
+	l.closed = true
+	for _, s := range l.sides {
+		if s != nil {
+			s.conn.close(Served)
+		}
+	}
+	l.closeAll()
+	l.stopListening()
+	for _, p := range l.pipes {
+		p.close()
+	}
+	var err error
+	for _, fd := range []int{l.epoll, l.wake} {
+		if fd >= 0 {
+			err = errors.Join(err, unix.Close(fd))
+		}
+	}
+	return err
+}

@@ -1,0 +1,183 @@
+// Package userspace is the proxy's data plane without help of the kernel but for
+// redirection: it accepts a connection that was meant for a Service, calls the endpoint
+// that its Chooser names, and carries bytes between the two until both have ended.
+//
+// A connection: accept → original destination → Choose → connect → relay → close. Each
+// loop is one OS thread that sleeps in epoll and holds all that there is of its
+// connections, so nothing on the way takes a lock but Choose. relay.go has the way of a
+// byte, loop.go that of an event, udp.go that of a datagram.
+//
+// It does not know Kubernetes: who serves what is the Chooser's.
+package userspace
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// A Chooser says where connections go.
+type Chooser interface {
+	// Choose names an endpoint for a call. An error refuses it.
+	Choose(c Call) (Choice, error)
+	// Answered is told when the endpoint's first byte came.
+	Answered(c *Choice)
+	// Done ends a choice, once.
+	Done(c *Choice, o Outcome)
+}
+
+// An Outcome is what came of a connection.
+type Outcome int
+
+// The outcomes. Gone is a client that left before its endpoint was reached.
+const (
+	Served Outcome = iota
+	Failed
+	Gone
+)
+
+// Config is how a plane carries. What is 0 has its default.
+type Config struct {
+	// Listen is where redirected connections arrive, such as 0.0.0.0:0 and [::]:0.
+	Listen []netip.AddrPort
+	// Loops is how many threads carry. Default: one a core.
+	Loops int
+	// ConnectTimeout is how long an endpoint may take to accept. Default 3 s.
+	ConnectTimeout time.Duration
+	// Tries is how many endpoints are tried for a connection. Default 3.
+	Tries int
+	// SessionIdle is how long a client of UDP without datagrams is remembered. Default 2 min.
+	SessionIdle time.Duration
+	// Target tells what a connection was meant for. Default: OriginalDestination.
+	Target func(fd int, local netip.AddrPort) (netip.AddrPort, error)
+}
+
+func (c Config) withDefaults() Config {
+	if c.Loops == 0 {
+		c.Loops = runtime.GOMAXPROCS(0)
+	}
+	if c.ConnectTimeout == 0 {
+		c.ConnectTimeout = 3 * time.Second
+	}
+	if c.Tries == 0 {
+		c.Tries = 3
+	}
+	if c.SessionIdle == 0 {
+		c.SessionIdle = sessionIdle
+	}
+	if c.Target == nil {
+		c.Target = OriginalDestination
+	}
+	return c
+}
+
+// Counts are of all connections, and datagrams, since the start.
+type Counts struct {
+	Open, Accepted, Refused, Unreached, Reset int64
+	BytesIn, BytesOut                         int64 // from clients, and to them
+	Spliced                                   int64 // of both, what never was in this process
+	Dropped                                   int64 // datagrams that nobody could serve
+}
+
+// counters are a loop's Counts, read by others.
+type counters struct {
+	open, accepted, refused, unreached, reset, in, out, spliced, dropped atomic.Int64
+}
+
+// A Plane carries connections.
+type Plane struct {
+	config  Config
+	chooser Chooser
+	loops   []*loop
+}
+
+// New listens. Run carries; without it, Close gives back what New took.
+func New(config Config, chooser Chooser) (*Plane, error) {
+	p := &Plane{config: config.withDefaults(), chooser: chooser}
+	addresses := append([]netip.AddrPort(nil), config.Listen...)
+	for range p.config.Loops {
+		l, err := newLoop(p)
+		if err != nil {
+			return nil, errors.Join(err, p.Close())
+		}
+		p.loops = append(p.loops, l)
+		// All loops listen at the ports that the first one got.
+		for i, at := range addresses {
+			if addresses[i], err = l.listen(at); err != nil {
+				return nil, errors.Join(fmt.Errorf("listen at %s: %w", at, err), p.Close())
+			}
+		}
+	}
+	p.config.Listen = addresses
+	return p, nil
+}
+
+// Addresses are where it listens, in the order of Config.Listen, with ports.
+func (p *Plane) Addresses() []netip.AddrPort { return p.config.Listen }
+
+// Run carries until ctx ends: then nothing more is accepted, and what is open is closed
+// once it has ended by itself, or drain has passed.
+func (p *Plane) Run(ctx context.Context, drain time.Duration) error {
+	var all sync.WaitGroup
+	errs := make([]error, len(p.loops))
+	for i, l := range p.loops {
+		all.Go(func() { errs[i] = l.run() })
+	}
+	told := make(chan struct{})
+	forget := context.AfterFunc(ctx, func() {
+		defer close(told)
+		for _, l := range p.loops {
+			l.end(drain)
+		}
+	})
+	all.Wait()
+	if !forget() {
+		<-told
+	}
+	return errors.Join(append(errs, p.Close())...)
+}
+
+// Close gives back descriptors, once. Run has done so.
+func (p *Plane) Close() error {
+	var err error
+	for _, l := range p.loops {
+		err = errors.Join(err, l.close())
+	}
+	return err
+}
+
+// Counts are what the plane has carried.
+func (p *Plane) Counts() Counts {
+	var c Counts
+	for _, l := range p.loops {
+		n := &l.counts
+		c.Open += n.open.Load()
+		c.Accepted += n.accepted.Load()
+		c.Refused += n.refused.Load()
+		c.Unreached += n.unreached.Load()
+		c.Reset += n.reset.Load()
+		c.BytesIn += n.in.Load()
+		c.BytesOut += n.out.Load()
+		c.Spliced += n.spliced.Load()
+		c.Dropped += n.dropped.Load()
+	}
+	return c
+}
+
+// A Call is of a client, for a target.
+type Call struct {
+	UDP            bool
+	Target, Client netip.AddrPort
+}
+
+// A Choice is an endpoint for a call. Token is the Chooser's own.
+type Choice struct {
+	Call
+	Endpoint netip.AddrPort
+	Token    any
+}

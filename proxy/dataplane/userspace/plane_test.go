@@ -1,0 +1,471 @@
+package userspace
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"errors"
+	"flag"
+	"io"
+	"net"
+	"net/netip"
+	"os"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+)
+
+const patience = 20 * time.Second
+
+// choosing is a Chooser that takes its endpoints in turn and counts.
+type choosing struct {
+	mu        sync.Mutex
+	endpoints []netip.AddrPort
+	next      int
+	inFlight  atomic.Int64
+	answered  atomic.Int64
+	outcomes  [3]atomic.Int64
+	targets   []netip.AddrPort
+}
+
+var errNone = errors.New("there is none")
+
+func (c *choosing) Choose(call Call) (Choice, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.endpoints) == 0 {
+		return Choice{}, errNone
+	}
+	c.targets = append(c.targets, call.Target)
+	c.inFlight.Add(1)
+	e := c.endpoints[c.next%len(c.endpoints)]
+	c.next++
+	return Choice{Endpoint: e}, nil
+}
+
+func (c *choosing) Answered(*Choice) { c.answered.Add(1) }
+
+func (c *choosing) Done(_ *Choice, o Outcome) {
+	c.inFlight.Add(-1)
+	c.outcomes[o].Add(1)
+}
+
+// planeOf a chooser is a plane that is up before the endpoints.
+func planeOf(t *testing.T, c *choosing, config Config) (*Plane, string) {
+	t.Helper()
+	config.Listen = []netip.AddrPort{netip.MustParseAddrPort("127.0.0.1:0")}
+	if config.Loops == 0 {
+		config.Loops = 2
+	}
+	p, err := New(config, c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- p.Run(ctx, 0) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+		if n := c.inFlight.Load(); n != 0 {
+			t.Errorf("%d are in flight at the end", n)
+		}
+	})
+	return p, p.Addresses()[0].String()
+}
+
+// server has serve take each connection at an address of its own.
+func server(t *testing.T, serve func(*net.TCPConn)) netip.AddrPort {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go serve(c.(*net.TCPConn))
+		}
+	}()
+	return netip.MustParseAddrPort(l.Addr().String())
+}
+
+// echo sends back what comes, and its end.
+func echo(c *net.TCPConn) {
+	_, _ = io.Copy(c, c)
+	_ = c.Close()
+}
+
+// closedPort is an address where nobody listens.
+func closedPort(t *testing.T) netip.AddrPort {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.9:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return netip.MustParseAddrPort(l.Addr().String())
+}
+
+func dial(t *testing.T, at string) *net.TCPConn {
+	t.Helper()
+	c, err := net.DialTimeout("tcp", at, patience)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	_ = c.SetDeadline(time.Now().Add(patience))
+	return c.(*net.TCPConn)
+}
+
+// refused calls, and is reset: as it calls, or once it reads.
+func refused(t *testing.T, at string) {
+	t.Helper()
+	conn, err := net.DialTimeout("tcp", at, patience)
+	if err == nil {
+		_, err = conn.Read(make([]byte, 1))
+		_ = conn.Close()
+	}
+	if !errors.Is(err, syscall.ECONNRESET) {
+		t.Errorf("a client gets %v", err)
+	}
+}
+
+// await waits for what must come to be.
+func await(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	for begun := time.Now(); !is(); time.Sleep(time.Millisecond) {
+		if time.Since(begun) > patience {
+			t.Fatalf("%s: not within %v", what, patience)
+		}
+	}
+}
+
+// Bytes come through unchanged, of any number, both ways at once, and the end of one side
+// is passed on while the other still speaks.
+func TestBytesComeThrough(t *testing.T) {
+	c := &choosing{endpoints: []netip.AddrPort{server(t, echo)}}
+	p, at := planeOf(t, c, Config{})
+	for _, size := range []int{0, 1, 1000, scratchSize, scratchSize + 1, 3 << 20, 20 << 20} {
+		sent := make([]byte, size)
+		_, _ = rand.Read(sent)
+		conn := dial(t, at)
+		go func() {
+			_, _ = conn.Write(sent)
+			_ = conn.CloseWrite()
+		}()
+		got, err := io.ReadAll(conn)
+		if err != nil || !bytes.Equal(got, sent) {
+			t.Errorf("%d bytes came back as %d, %v", size, len(got), err)
+		}
+	}
+	await(t, "all are closed", func() bool { return p.Counts().Open == 0 })
+	n := p.Counts()
+	if n.BytesIn != n.BytesOut || n.BytesIn != 1+1000+2*scratchSize+1+23<<20 {
+		t.Errorf("counted %+v", n)
+	}
+	if n.Spliced == 0 {
+		t.Error("nothing of 20 MB went by a pipe")
+	}
+	if c.targets[0].String() != at {
+		t.Errorf("the target was %s, not %s", c.targets[0], at)
+	}
+}
+
+// A client that says no more still gets all that its endpoint has to say.
+func TestHalfClose(t *testing.T) {
+	c := &choosing{endpoints: []netip.AddrPort{server(t, func(s *net.TCPConn) {
+		all, _ := io.ReadAll(s)
+		_, _ = s.Write(bytes.ToUpper(all))
+		_ = s.Close()
+	})}}
+	_, at := planeOf(t, c, Config{})
+	conn := dial(t, at)
+	_, _ = conn.Write([]byte("question"))
+	_ = conn.CloseWrite()
+	if got, err := io.ReadAll(conn); string(got) != "QUESTION" || err != nil {
+		t.Errorf("%q, %v", got, err)
+	}
+	await(t, "served", func() bool { return c.outcomes[Served].Load() == 1 })
+}
+
+// A side that breaks off breaks off the other.
+func TestReset(t *testing.T) {
+	accepted := make(chan *net.TCPConn, 1)
+	c := &choosing{endpoints: []netip.AddrPort{server(t, func(s *net.TCPConn) { accepted <- s })}}
+	_, at := planeOf(t, c, Config{})
+
+	conn := dial(t, at)
+	s := <-accepted
+	_ = conn.SetLinger(0)
+	_ = conn.Close()
+	_ = s.SetDeadline(time.Now().Add(patience))
+	if _, err := s.Read(make([]byte, 1)); !errors.Is(err, syscall.ECONNRESET) {
+		t.Errorf("the client reset, the endpoint read %v", err)
+	}
+	await(t, "the client is gone", func() bool { return c.outcomes[Gone].Load() == 1 })
+
+	conn = dial(t, at)
+	s = <-accepted
+	_, _ = conn.Write([]byte("question"))
+	_, _ = s.Read(make([]byte, 100))
+	_ = s.SetLinger(0)
+	_ = s.Close()
+	if _, err := conn.Read(make([]byte, 1)); !errors.Is(err, syscall.ECONNRESET) {
+		t.Errorf("the endpoint reset, the client read %v", err)
+	}
+	await(t, "the endpoint has failed", func() bool { return c.outcomes[Failed].Load() == 1 })
+}
+
+// One who ends a connection without a word to who asked has failed.
+func TestNoAnswer(t *testing.T) {
+	c := &choosing{endpoints: []netip.AddrPort{server(t, func(s *net.TCPConn) {
+		_, _ = s.Read(make([]byte, 100))
+		_ = s.Close()
+	})}}
+	_, at := planeOf(t, c, Config{})
+	conn := dial(t, at)
+	_, _ = conn.Write([]byte("question"))
+	_, _ = io.ReadAll(conn)
+	_ = conn.Close()
+	await(t, "failed", func() bool { return c.outcomes[Failed].Load() == 1 })
+}
+
+// An endpoint that does not take the connection is replaced by the next, three at most.
+func TestTriesOthers(t *testing.T) {
+	c := &choosing{endpoints: []netip.AddrPort{closedPort(t), closedPort(t), server(t, echo)}}
+	_, at := planeOf(t, c, Config{})
+	conn := dial(t, at)
+	_, _ = conn.Write([]byte("x"))
+	if _, err := io.ReadFull(conn, make([]byte, 1)); err != nil {
+		t.Fatal(err)
+	}
+	if n := c.outcomes[Failed].Load(); n != 2 {
+		t.Errorf("%d have failed", n)
+	}
+	c.mu.Lock()
+	c.endpoints = []netip.AddrPort{closedPort(t)}
+	c.mu.Unlock()
+	refused(t, at)
+	if n := c.outcomes[Failed].Load(); n != 5 {
+		t.Errorf("%d have failed", n)
+	}
+}
+
+func TestNobodyServes(t *testing.T) {
+	c := &choosing{}
+	p, at := planeOf(t, c, Config{})
+	refused(t, at)
+	await(t, "refused", func() bool { n := p.Counts(); return n.Refused == 1 && n.Open == 0 })
+}
+
+// An endpoint that never answers the call is given up after a time.
+func TestConnectTimeout(t *testing.T) {
+	silent := full(t)
+	c := &choosing{endpoints: []netip.AddrPort{silent, server(t, echo)}}
+	p, at := planeOf(t, c, Config{ConnectTimeout: 50 * time.Millisecond})
+	conn := dial(t, at)
+	_, _ = conn.Write([]byte("x"))
+	if _, err := io.ReadFull(conn, make([]byte, 1)); err != nil {
+		t.Fatal(err)
+	}
+	if n := p.Counts(); n.Unreached != 1 {
+		t.Errorf("%d were not reached", n.Unreached)
+	}
+}
+
+// full is an address whose queue of connections is full, so that the kernel answers no
+// call to it.
+func full(t *testing.T) netip.AddrPort {
+	t.Helper()
+	fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = syscall.Close(fd) })
+	if err := errors.Join(syscall.Bind(fd, &syscall.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}), syscall.Listen(fd, 0)); err != nil {
+		t.Fatal(err)
+	}
+	at, err := localOf(fd)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 4 {
+		fill, err := call(at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = syscall.Close(fill) })
+	}
+	return at
+}
+
+// A client that leaves while its endpoint is called leaves nothing behind.
+func TestClientLeavesEarly(t *testing.T) {
+	c := &choosing{endpoints: []netip.AddrPort{full(t)}}
+	p, at := planeOf(t, c, Config{ConnectTimeout: patience})
+	conn := dial(t, at)
+	await(t, "called", func() bool { return c.inFlight.Load() == 1 })
+	_ = conn.SetLinger(0)
+	_ = conn.Close()
+	await(t, "gone", func() bool { return p.Counts().Open == 0 && c.outcomes[Gone].Load() == 1 })
+}
+
+// One who does not read is not sent to without end, and holds up nobody else.
+func TestBackPressure(t *testing.T) {
+	c := &choosing{endpoints: []netip.AddrPort{server(t, func(s *net.TCPConn) {
+		_, _ = s.Read(make([]byte, 1))
+		for {
+			if _, err := s.Write(make([]byte, 1<<20)); err != nil {
+				return
+			}
+		}
+	})}}
+	p, at := planeOf(t, c, Config{Loops: 1})
+	slow := dial(t, at)
+	_, _ = slow.Write([]byte("x"))
+	settled := func() int64 {
+		for n := int64(-1); ; {
+			time.Sleep(200 * time.Millisecond)
+			if m := p.Counts().BytesOut; m == n {
+				return n
+			} else { //nolint:revive // reads as it is meant
+				n = m
+			}
+		}
+	}
+	if n := settled(); n == 0 || n > 64<<20 {
+		t.Errorf("%d bytes were carried to one who reads none", n)
+	}
+	other := dial(t, at)
+	_, _ = other.Write([]byte("x"))
+	if _, err := io.ReadFull(other, make([]byte, 4<<20)); err != nil {
+		t.Errorf("another beside it: %v", err)
+	}
+}
+
+// What is open when it is asked to end may go on for so long; nothing new is taken.
+func TestDrain(t *testing.T) {
+	c := &choosing{endpoints: []netip.AddrPort{server(t, echo)}}
+	p, err := New(Config{Listen: []netip.AddrPort{netip.MustParseAddrPort("127.0.0.1:0")}, Loops: 2}, c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- p.Run(ctx, patience) }()
+	at := p.Addresses()[0].String()
+	conn := dial(t, at)
+	_, _ = conn.Write([]byte("x"))
+	_, _ = io.ReadFull(conn, make([]byte, 1))
+	cancel()
+	await(t, "no more is taken", func() bool {
+		c, err := net.DialTimeout("tcp", at, time.Second)
+		if err == nil {
+			_ = c.Close()
+		}
+		return err != nil
+	})
+	_, _ = conn.Write([]byte("y"))
+	if _, err := io.ReadFull(conn, make([]byte, 1)); err != nil {
+		t.Errorf("what was open: %v", err)
+	}
+	_ = conn.Close()
+	select {
+	case err := <-done:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-time.After(patience):
+		t.Error("it goes on though nothing is open")
+	}
+}
+
+// connections is how many TestNothingLeaks makes; make show has it make 100,000.
+var connections = flag.Int("connections", 5000, "how many connections TestNothingLeaks makes")
+
+// After any mixture of ends no counter and no descriptor is left over.
+func TestNothingLeaks(t *testing.T) {
+	count := *connections
+	c := &choosing{endpoints: []netip.AddrPort{server(t, misbehave), closedPort(t), server(t, misbehave)}}
+	p, at := planeOf(t, c, Config{})
+	before := descriptors(t)
+	var all sync.WaitGroup
+	each := make(chan int)
+	for range 32 {
+		all.Go(func() {
+			for i := range each {
+				visit(at, i)
+			}
+		})
+	}
+	for i := range count {
+		each <- i
+	}
+	close(each)
+	all.Wait()
+	await(t, "all are closed", func() bool { return p.Counts().Open == 0 && c.inFlight.Load() == 0 })
+	if n := p.Counts().Accepted; n < int64(count)*9/10 {
+		t.Errorf("%d of %d were accepted", n, count)
+	}
+	await(t, "descriptors", func() bool { return descriptors(t) <= before+2*2*sparesMost+4 })
+}
+
+func descriptors(t *testing.T) int {
+	t.Helper()
+	list, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(list)
+}
+
+// misbehave answers by the first byte: e echoes, r resets, c closes at once, h ends its
+// side and reads on.
+func misbehave(s *net.TCPConn) {
+	defer s.Close()
+	first := make([]byte, 1)
+	if _, err := io.ReadFull(s, first); err != nil {
+		return
+	}
+	switch first[0] {
+	case 'e':
+		_, _ = io.Copy(s, s)
+	case 'r':
+		_ = s.SetLinger(0)
+	case 'h':
+		_, _ = s.Write(first)
+		_ = s.CloseWrite()
+		_, _ = io.Copy(io.Discard, s)
+	}
+}
+
+// visit is a client of a kind that comes by turns.
+func visit(at string, i int) {
+	conn, err := net.DialTimeout("tcp", at, patience)
+	if err != nil {
+		return
+	}
+	c := conn.(*net.TCPConn)
+	defer c.Close()
+	_ = c.SetDeadline(time.Now().Add(patience))
+	_, _ = c.Write([]byte{"erch"[i%4]})
+	switch i / 4 % 4 {
+	case 0:
+		_ = c.CloseWrite()
+		_, _ = io.Copy(io.Discard, c)
+	case 1:
+		_ = c.SetLinger(0)
+	case 2:
+		_, _ = c.Write(make([]byte, 1000))
+		_, _ = c.Read(make([]byte, 10))
+	}
+}

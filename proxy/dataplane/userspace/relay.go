@@ -1,0 +1,272 @@
+package userspace
+
+// A byte: client's socket → scratch → server's socket, or the other way. scratch is the
+// loop's, so a connection that is idle holds no buffer. What the other side does not take
+// waits in a buffer of the connection, and nothing more is read until it has gone: so a
+// slow reader is felt by the writer. A side that fills scratch again and again is bulk:
+// its bytes go by a pipe (splice), and are never copied to this process.
+//
+// Epoll tells edges, so a side remembers that it can be read or written until a call says
+// otherwise. Only the loop of the connection touches it.
+
+import (
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	// scratchSize is how much is read at once.
+	scratchSize = 64 << 10
+	// bulkAfter is how many full reads in a row make a side bulk.
+	bulkAfter = 2
+	// stepsMost bounds what one side may move before others have their turn.
+	stepsMost = 16
+)
+
+// conn is a connection of a client with that of its endpoint.
+type conn struct {
+	client, server side
+	loop           *loop
+	choice         Choice
+	chosen         bool // and not Done
+	tries          int
+	began          time.Duration // when the endpoint was called
+	older, newer   *conn         // of those that are being called
+	asked          bool          // the client has said something
+	answered       bool          // the endpoint has
+	closed         bool
+}
+
+// side is one of the two sockets, and what is on its way from it to the other.
+type side struct {
+	fd       int
+	conn     *conn
+	to       *side
+	up       bool // connected
+	readable bool
+	writable bool
+	hung     bool // epoll told that no more will come, or that it broke
+	ended    bool // its end was read
+	passed   bool // and told to the other side
+	full     int  // reads in a row that filled scratch
+	waiting  []byte
+	pipe     *pipe
+}
+
+// pump moves what can be moved from s, and says whether there may be more at once.
+func (s *side) pump() (more bool) {
+	l := s.conn.loop
+	for range stepsMost {
+		if !s.flush() || s.conn.closed {
+			return false
+		}
+		if !s.readable || s.ended || !s.to.up {
+			return false
+		}
+		if s.full >= bulkAfter && !s.pull() {
+			return false
+		}
+		if s.pipe != nil {
+			continue
+		}
+		n, errno := read(s.fd, l.scratch)
+		switch {
+		case errno == unix.EAGAIN:
+			s.readable, s.full = false, 0
+			return false
+		case errno == unix.EINTR:
+			continue
+		case errno != 0:
+			s.conn.abort(s)
+			return false
+		case n == 0:
+			s.ended = true
+			s.finish()
+			return false
+		}
+		s.count(n)
+		if n == len(l.scratch) {
+			s.full++
+		} else {
+			// Less than was asked for: no more is there, unless its end is.
+			s.full = 0
+			s.readable = s.hung
+		}
+		if !s.pass(l.scratch[:n]) {
+			return false
+		}
+	}
+	return true
+}
+
+// pass writes to the other side; what it does not take waits. It says whether all went.
+func (s *side) pass(b []byte) bool {
+	for len(b) > 0 {
+		n, errno := write(s.to.fd, b)
+		switch {
+		case errno == unix.EINTR:
+		case errno == unix.EAGAIN:
+			s.to.writable = false
+			s.waiting = append(s.conn.loop.buffer(), b...)
+			return false
+		case errno != 0:
+			s.conn.abort(s.to)
+			return false
+		default:
+			b = b[n:]
+		}
+	}
+	return true
+}
+
+// flush writes what waits. It says whether nothing does any more.
+func (s *side) flush() bool {
+	if s.pipe != nil && s.pipe.holds > 0 {
+		return s.push()
+	}
+	if len(s.waiting) == 0 {
+		return true
+	}
+	if !s.to.writable {
+		return false
+	}
+	n, errno := write(s.to.fd, s.waiting)
+	switch {
+	case errno == unix.EINTR:
+		return s.flush()
+	case errno == unix.EAGAIN:
+		s.to.writable = false
+		return false
+	case errno != 0:
+		s.conn.abort(s.to)
+		return false
+	case n < len(s.waiting):
+		s.waiting = s.waiting[:copy(s.waiting, s.waiting[n:])]
+		s.to.writable = false
+		return false
+	}
+	s.conn.loop.giveBuffer(s.waiting)
+	s.waiting = nil
+	s.finish()
+	return true
+}
+
+// pull fills the pipe of a side that is bulk. Without more to read it is bulk no longer.
+func (s *side) pull() bool {
+	l := s.conn.loop
+	if s.pipe == nil {
+		if s.pipe = l.takePipe(); s.pipe == nil { // no descriptors left: copying does as well
+			s.full = 0
+			return true
+		}
+	}
+	n, errno := splice(s.fd, s.pipe.in, pipeSize)
+	switch {
+	case errno == unix.EINTR:
+		return true
+	case errno == unix.EAGAIN:
+		s.readable = false
+		s.copies()
+		return false
+	case errno != 0:
+		s.conn.abort(s)
+		return false
+	case n == 0:
+		s.ended = true
+		s.copies()
+		s.finish()
+		return false
+	}
+	s.count(n)
+	l.counts.spliced.Add(int64(n))
+	s.pipe.holds += n
+	return true
+}
+
+// push empties the pipe. It says whether nothing is left in it.
+func (s *side) push() bool {
+	if !s.to.writable {
+		return false
+	}
+	for s.pipe.holds > 0 {
+		n, errno := splice(s.pipe.out, s.to.fd, s.pipe.holds)
+		switch {
+		case errno == unix.EINTR:
+		case errno == unix.EAGAIN:
+			s.to.writable = false
+			return false
+		case errno != 0:
+			s.conn.abort(s.to)
+			return false
+		default:
+			s.pipe.holds -= n
+		}
+	}
+	return true
+}
+
+// copies ends splicing: the pipe goes to others.
+func (s *side) copies() {
+	s.full = 0
+	if s.pipe != nil && s.pipe.holds == 0 {
+		s.conn.loop.givePipe(s.pipe)
+		s.pipe = nil
+	}
+}
+
+// count counts what was read.
+func (s *side) count(n int) {
+	c := s.conn
+	if s == &c.client {
+		c.asked = true
+		c.loop.counts.in.Add(int64(n))
+		return
+	}
+	c.loop.counts.out.Add(int64(n))
+	if !c.answered {
+		c.answered = true
+		c.loop.plane.chooser.Answered(&c.choice)
+	}
+}
+
+// finish passes the end of a side on, once all that came before it has gone, and closes
+// the connection when both sides have ended.
+func (s *side) finish() {
+	if !s.ended || s.passed || len(s.waiting) > 0 || s.pipe != nil && s.pipe.holds > 0 {
+		return
+	}
+	s.passed = true
+	c := s.conn
+	if s.to.passed {
+		c.close(c.outcome())
+		return
+	}
+	_ = unix.Shutdown(s.to.fd, unix.SHUT_WR) // a side that has gone is told by epoll
+}
+
+// outcome is that of a connection which both sides have ended: an endpoint that ends it
+// without a word to one who asked has failed.
+func (c *conn) outcome() Outcome {
+	if c.asked && !c.answered {
+		return Failed
+	}
+	return Served
+}
+
+// abort ends a connection one of whose sides broke: the other sees a reset.
+func (c *conn) abort(broke *side) {
+	if c.closed {
+		return
+	}
+	c.loop.counts.reset.Add(1)
+	outcome := Served
+	switch {
+	case !c.answered && broke == &c.server:
+		outcome = Failed
+	case !c.answered:
+		outcome = Gone
+	}
+	lingerNot(broke.to.fd)
+	c.close(outcome)
+}

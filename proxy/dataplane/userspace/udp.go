@@ -1,0 +1,210 @@
+package userspace
+
+// A datagram: front's socket → the session of who sent it → endpoint, and back the same
+// way. A front is a port of a Service: connection tracking tells what a connection of TCP
+// was meant for, but not a datagram, so each has a socket of its own. A session is a
+// client of a front; it has a connected socket, so that answers find it and a refusal is
+// told. It counts as in flight until the first answer, and lives until it is idle.
+//
+// All of it belongs to the first loop.
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	// sessionIdle is how long a session without datagrams is kept, as connection tracking
+	// keeps one that was answered (nf_conntrack_udp_timeout_stream).
+	sessionIdle = 120 * time.Second
+	// sessionsMost bounds them; a datagram of one more client is dropped and counted.
+	sessionsMost = 20_000
+	// sweepEvery is how often idle ones are looked for.
+	sweepEvery = time.Second
+	// datagramsMost bounds what is taken from one socket before others have their turn.
+	datagramsMost = 64
+)
+
+// A Front is where datagrams for a target arrive.
+type Front struct {
+	// Target is what they were meant for, as the Chooser is told.
+	Target netip.AddrPort
+	// At is where they arrive: with port 0 any that is free, which OpenFront gives.
+	At netip.AddrPort
+}
+
+// front is a Front that is open.
+type front struct {
+	Front
+	fd       int
+	sessions map[netip.AddrPort]*session
+}
+
+// session is a client of a front.
+type session struct {
+	fd      int
+	front   *front
+	client  netip.AddrPort
+	choice  Choice
+	chosen  bool // and not Done
+	lastUse time.Duration
+}
+
+// OpenFront carries datagrams that arrive at a front, and says where that is. Run, or
+// Close, closes it.
+func (p *Plane) OpenFront(f Front) (netip.AddrPort, error) {
+	fd, err := unix.Socket(family(f.At.Addr()), unix.SOCK_DGRAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return f.At, fmt.Errorf("open front: %w", err)
+	}
+	err = unix.Bind(fd, address(f.At))
+	if err == nil {
+		f.At, err = localOf(fd)
+	}
+	if err != nil {
+		_ = unix.Close(fd)
+		return f.At, fmt.Errorf("open front at %s: %w", f.At, err)
+	}
+	if !p.loops[0].tell(func(l *loop) {
+		l.fronts[fd] = &front{Front: f, fd: fd, sessions: map[netip.AddrPort]*session{}}
+		if l.watch(fd, unix.EPOLLIN) != nil {
+			l.closeFront(fd)
+		}
+	}) {
+		_ = unix.Close(fd)
+		return f.At, ErrClosed
+	}
+	return f.At, nil
+}
+
+// ErrClosed is of a plane that carries nothing any more.
+var ErrClosed = errors.New("the data plane has ended")
+
+// CloseFront ends the front that is open at an address, with its sessions.
+func (p *Plane) CloseFront(at netip.AddrPort) {
+	p.loops[0].tell(func(l *loop) {
+		for fd, f := range l.fronts {
+			if f.At == at {
+				l.closeFront(fd)
+			}
+		}
+	})
+}
+
+func (l *loop) closeFront(fd int) {
+	for _, s := range l.fronts[fd].sessions {
+		l.endSession(s, Served)
+	}
+	delete(l.fronts, fd)
+	_ = unix.Close(fd)
+}
+
+// forward takes datagrams of clients.
+func (l *loop) forward(f *front) {
+	for range datagramsMost {
+		n, from, err := unix.Recvfrom(f.fd, l.scratch, 0)
+		if err != nil {
+			return
+		}
+		client := fromKernel(from)
+		s := f.sessions[client]
+		if s == nil {
+			if s = l.session(f, client); s == nil {
+				l.counts.dropped.Add(1)
+				continue
+			}
+		}
+		s.lastUse = l.now()
+		l.counts.in.Add(int64(n))
+		if err := unix.Send(s.fd, l.scratch[:n], unix.MSG_NOSIGNAL); errors.Is(err, unix.ECONNREFUSED) {
+			l.endSession(s, Failed)
+		}
+	}
+}
+
+// session begins one; nil where nobody may serve the client, or there are too many.
+func (l *loop) session(f *front, client netip.AddrPort) *session {
+	if l.sessionCount >= sessionsMost {
+		return nil
+	}
+	call := Call{UDP: true, Target: f.Target, Client: client}
+	choice, err := l.plane.chooser.Choose(call)
+	if err != nil {
+		return nil
+	}
+	choice.Call = call
+	s := &session{fd: -1, front: f, client: client, choice: choice, chosen: true}
+	s.fd, err = unix.Socket(family(choice.Endpoint.Addr()), unix.SOCK_DGRAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
+	if err == nil {
+		err = unix.Connect(s.fd, address(choice.Endpoint))
+	}
+	if err == nil {
+		err = l.watch(s.fd, unix.EPOLLIN)
+	}
+	f.sessions[client] = s
+	l.answering[s.fd] = s
+	l.sessionCount++
+	if err != nil {
+		l.endSession(s, Failed)
+		return nil
+	}
+	return s
+}
+
+// reply takes answers of an endpoint.
+func (l *loop) reply(s *session) {
+	for range datagramsMost {
+		n, _, err := unix.Recvfrom(s.fd, l.scratch, 0)
+		switch {
+		case errors.Is(err, unix.EAGAIN):
+			return
+		case errors.Is(err, unix.EINTR):
+			continue
+		case err != nil: // nobody listens there
+			l.endSession(s, Failed)
+			return
+		}
+		s.lastUse = l.now()
+		l.counts.out.Add(int64(n))
+		if s.chosen {
+			s.chosen = false
+			l.plane.chooser.Answered(&s.choice)
+			l.plane.chooser.Done(&s.choice, Served)
+		}
+		_ = unix.Sendto(s.front.fd, l.scratch[:n], unix.MSG_NOSIGNAL, address(s.client)) // lost, as datagrams may be
+	}
+}
+
+// endSession forgets a session.
+func (l *loop) endSession(s *session, o Outcome) {
+	if s.chosen {
+		s.chosen = false
+		l.plane.chooser.Done(&s.choice, o)
+	}
+	delete(s.front.sessions, s.client)
+	delete(l.answering, s.fd)
+	l.sessionCount--
+	if s.fd >= 0 {
+		_ = unix.Close(s.fd)
+	}
+}
+
+// sweep ends idle sessions. One that was never answered has failed.
+func (l *loop) sweep() {
+	now := l.now()
+	if l.sessionCount == 0 || now-l.swept < sweepEvery {
+		return
+	}
+	l.swept = now
+	for _, f := range l.fronts {
+		for _, s := range f.sessions {
+			if now-s.lastUse > l.plane.config.SessionIdle {
+				l.endSession(s, Failed)
+			}
+		}
+	}
+}

@@ -1,0 +1,138 @@
+package userspace
+
+import (
+	"net"
+	"net/netip"
+	"testing"
+	"time"
+)
+
+// datagrams is a server of UDP that answers what it gets, in capitals of its own.
+func datagramServer(t *testing.T, prefix string) netip.AddrPort {
+	t.Helper()
+	c, err := net.ListenUDP("udp", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	go func() {
+		b := make([]byte, 1<<16)
+		for {
+			n, from, err := c.ReadFromUDPAddrPort(b)
+			if err != nil {
+				return
+			}
+			_, _ = c.WriteToUDPAddrPort(append([]byte(prefix), b[:n]...), from)
+		}
+	}()
+	return netip.MustParseAddrPort(c.LocalAddr().String())
+}
+
+func openFront(t *testing.T, p *Plane) (target netip.AddrPort, at netip.AddrPort) {
+	t.Helper()
+	target = netip.MustParseAddrPort("10.96.0.10:53")
+	at, err := p.OpenFront(Front{Target: target, At: netip.MustParseAddrPort("127.0.0.1:0")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return target, at
+}
+
+func ask(t *testing.T, c net.Conn, what string) string {
+	t.Helper()
+	for begun := time.Now(); time.Since(begun) < patience; {
+		_, _ = c.Write([]byte(what))
+		_ = c.SetReadDeadline(time.Now().Add(time.Second))
+		b := make([]byte, 1<<16)
+		if n, err := c.Read(b); err == nil {
+			return string(b[:n])
+		}
+	}
+	t.Fatalf("no answer to %.20q", what)
+	return ""
+}
+
+func dialUDP(t *testing.T, at netip.AddrPort) net.Conn {
+	t.Helper()
+	c, err := net.Dial("udp", at.String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+// A client of UDP has one endpoint for all that it says; another client may have another.
+func TestDatagrams(t *testing.T) {
+	c := &choosing{endpoints: []netip.AddrPort{datagramServer(t, "a"), datagramServer(t, "b")}}
+	p, _ := planeOf(t, c, Config{})
+	target, at := openFront(t, p)
+	one, two := dialUDP(t, at), dialUDP(t, at)
+	for range 3 {
+		if got := ask(t, one, "x"); got != "ax" {
+			t.Errorf("the first client got %q", got)
+		}
+		if got := ask(t, two, "y"); got != "by" {
+			t.Errorf("the second client got %q", got)
+		}
+	}
+	large := string(make([]byte, 60_000))
+	if got := ask(t, one, large); got != "a"+large {
+		t.Errorf("of 60,000 bytes %d came back", len(got)-1)
+	}
+	if n := c.inFlight.Load(); n != 0 || c.outcomes[Served].Load() != 2 || c.answered.Load() != 2 {
+		t.Errorf("%d in flight after answers", n)
+	}
+	if c.targets[0] != target {
+		t.Errorf("the target was %s", c.targets[0])
+	}
+}
+
+// A client whose endpoint refuses has another one then.
+func TestDatagramsRefused(t *testing.T) {
+	gone, err := net.ListenUDP("udp", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 9)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = gone.Close()
+	c := &choosing{endpoints: []netip.AddrPort{netip.MustParseAddrPort(gone.LocalAddr().String()), datagramServer(t, "b")}}
+	p, _ := planeOf(t, c, Config{})
+	_, at := openFront(t, p)
+	if got := ask(t, dialUDP(t, at), "x"); got != "bx" {
+		t.Errorf("got %q", got)
+	}
+	await(t, "one has failed", func() bool { return c.outcomes[Failed].Load() == 1 })
+}
+
+// A client that says nothing any more is forgotten, and where nobody serves is dropped.
+func TestDatagramsForgotten(t *testing.T) {
+	c := &choosing{endpoints: []netip.AddrPort{datagramServer(t, "a")}}
+	p, _ := planeOf(t, c, Config{SessionIdle: time.Millisecond})
+	_, at := openFront(t, p)
+	client := dialUDP(t, at)
+	ask(t, client, "x")
+	before := descriptors(t)
+	await(t, "its descriptor is closed", func() bool { return descriptors(t) < before })
+	if got := ask(t, client, "x"); got != "ax" {
+		t.Errorf("got %q after it", got)
+	}
+	c.mu.Lock()
+	c.endpoints = nil
+	c.mu.Unlock()
+	other := dialUDP(t, at)
+	_, _ = other.Write([]byte("x"))
+	await(t, "dropped", func() bool { return p.Counts().Dropped == 1 })
+}
+
+func TestCloseFront(t *testing.T) {
+	c := &choosing{endpoints: []netip.AddrPort{datagramServer(t, "a")}}
+	p, _ := planeOf(t, c, Config{})
+	_, at := openFront(t, p)
+	client := dialUDP(t, at)
+	ask(t, client, "x")
+	p.CloseFront(at)
+	await(t, "nobody is there", func() bool {
+		_, err := client.Write([]byte("x"))
+		return err != nil
+	})
+}

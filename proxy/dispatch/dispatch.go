@@ -1,0 +1,209 @@
+// Package dispatch stands between what is known of a cluster's Services and who carries
+// their connections: it finds the Service that a client called, has its balancer choose an
+// endpoint among those that route allows, and keeps count. Start at Table.
+//
+// A Table takes changes of the snapshot by Update, and what proxies know of nodes by
+// Tick, ten times a second. Choose and Done cost the same however many Services there are.
+package dispatch
+
+import (
+	"errors"
+	"fmt"
+	"hash/maphash"
+	"net/netip"
+	"sync"
+	"time"
+
+	"skerry.dev/skerry/proxy/balance"
+	"skerry.dev/skerry/proxy/capture"
+	"skerry.dev/skerry/proxy/route"
+	"skerry.dev/skerry/proxy/snapshot"
+)
+
+// Why a connection is refused.
+var (
+	ErrNoService  = errors.New("no Service has that address")
+	ErrNoEndpoint = errors.New("the Service has no endpoint that may serve it")
+)
+
+// A Table is all Services, seen from a node.
+type Table struct {
+	at  route.Place
+	now func() time.Duration
+	// Options are what policies have beside their name.
+	options balance.Options
+	seed    maphash.Seed
+
+	mu        sync.RWMutex
+	services  map[snapshot.Key]*service
+	nodes     map[string]*snapshot.Node
+	addresses map[capture.Service]*front
+	nodePorts map[capture.NodePort]*front
+}
+
+// service is one Service.
+type service struct {
+	*snapshot.Service
+	ports []*port
+}
+
+// front is where clients call: a port of a Service from within the cluster, or from
+// outside.
+type front struct {
+	port     *port
+	external bool
+}
+
+// NewTable is that of a node, without Services. Now is the time since any one moment.
+func NewTable(node string, now func() time.Duration) *Table {
+	return &Table{
+		at: route.Place{Node: node}, now: now, seed: maphash.MakeSeed(),
+		services: map[snapshot.Key]*service{}, nodes: map[string]*snapshot.Node{},
+		addresses: map[capture.Service]*front{}, nodePorts: map[capture.NodePort]*front{},
+	}
+}
+
+// Update takes a change. Connections under way stay where they are.
+func (t *Table) Update(c snapshot.Change) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	moved := t.takeNodes(c.Nodes)
+	var errs []error
+	for key, s := range c.Services {
+		was := t.services[key]
+		if was != nil {
+			t.withdraw(was)
+		}
+		if s == nil {
+			delete(t.services, key)
+			continue
+		}
+		errs = append(errs, t.put(key, s, was))
+	}
+	if moved {
+		for key, s := range t.services {
+			t.withdraw(s)
+			errs = append(errs, t.put(key, s.Service, s))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// takeNodes takes what became of nodes, and says whether this one is in another zone now.
+func (t *Table) takeNodes(nodes map[string]*snapshot.Node) bool {
+	for name, n := range nodes {
+		if n == nil {
+			delete(t.nodes, name)
+		} else {
+			t.nodes[name] = n
+		}
+	}
+	was := t.at.Zone
+	if n := t.nodes[t.at.Node]; n != nil {
+		t.at.Zone = n.Zone
+	}
+	return t.at.Zone != was
+}
+
+// put has a Service as it is now, with what its ports had seen before.
+func (t *Table) put(key snapshot.Key, s *snapshot.Service, was *service) error {
+	now := &service{Service: s}
+	for i := range s.Ports {
+		p, err := t.port(s, &s.Ports[i], was)
+		if err != nil {
+			return fmt.Errorf("service %s: %w", key, err)
+		}
+		now.ports = append(now.ports, p)
+	}
+	t.services[key] = now
+	for _, p := range now.ports {
+		t.announce(now, p)
+	}
+	return nil
+}
+
+// announce has clients that call a port find it.
+func (t *Table) announce(s *service, p *port) {
+	for at, external := range s.addresses(p) {
+		t.addresses[at] = &front{port: p, external: external}
+	}
+	if p.NodePort != 0 {
+		t.nodePorts[capture.NodePort{Protocol: p.Protocol, Port: p.NodePort}] = &front{port: p, external: true}
+	}
+}
+
+// addresses of a port of the Service; true are those for clients from outside.
+func (s *service) addresses(p *port) map[capture.Service]bool {
+	all := map[capture.Service]bool{}
+	for _, a := range s.ExternalIPs {
+		all[capture.Service{Protocol: p.Protocol, At: netip.AddrPortFrom(a, p.Port.Port)}] = true
+	}
+	for _, a := range s.ClusterIPs {
+		all[capture.Service{Protocol: p.Protocol, At: netip.AddrPortFrom(a, p.Port.Port)}] = false
+	}
+	return all
+}
+
+// withdraw takes a Service's addresses out, but for those that another has by now.
+func (t *Table) withdraw(s *service) {
+	for _, p := range s.ports {
+		for at := range s.addresses(p) {
+			if f := t.addresses[at]; f != nil && f.port == p {
+				delete(t.addresses, at)
+			}
+		}
+		at := capture.NodePort{Protocol: p.Protocol, Port: p.NodePort}
+		if f := t.nodePorts[at]; f != nil && f.port == p {
+			delete(t.nodePorts, at)
+		}
+	}
+}
+
+// Fronts are where clients call: for each the proxy's port, as of says, or 0 for what is
+// not to be brought. A node's port is of no address.
+func (t *Table) Fronts(of func(p snapshot.Protocol, service snapshot.Key, at netip.AddrPort, external bool) uint16) capture.Wanted {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	w := capture.Wanted{Services: map[capture.Service]uint16{}, NodePorts: map[capture.NodePort]uint16{}}
+	for at, f := range t.addresses {
+		if to := of(at.Protocol, f.port.service, at.At, f.external); to != 0 {
+			w.Services[at] = to
+		}
+	}
+	for at, f := range t.nodePorts {
+		if to := of(at.Protocol, f.port.service, netip.AddrPortFrom(netip.IPv4Unspecified(), at.Port), true); to != 0 {
+			w.NodePorts[at] = to
+		}
+	}
+	return w
+}
+
+// Nodes are the addresses of all nodes.
+func (t *Table) Nodes() map[string][]netip.Addr {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	all := map[string][]netip.Addr{}
+	for name, n := range t.nodes {
+		all[name] = n.Addrs
+	}
+	return all
+}
+
+// find is who was called.
+func (t *Table) find(protocol snapshot.Protocol, target netip.AddrPort) *front {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	if f := t.addresses[capture.Service{Protocol: protocol, At: target}]; f != nil {
+		return f
+	}
+	return t.nodePorts[capture.NodePort{Protocol: protocol, Port: target.Port()}]
+}
+
+// Choose names an endpoint for a client that called a target.
+func (t *Table) Choose(protocol snapshot.Protocol, target, client netip.AddrPort) (*Held, error) {
+	f := t.find(protocol, target)
+	if f == nil {
+		return nil, fmt.Errorf("%w: %s", ErrNoService, target)
+	}
+	return f.port.choose(client.Addr(), f.external, t.now())
+}

@@ -1,0 +1,250 @@
+package dispatch_test
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"testing"
+	"time"
+
+	"skerry.dev/skerry/proxy/balance"
+	"skerry.dev/skerry/proxy/dispatch"
+	"skerry.dev/skerry/proxy/snapshot"
+)
+
+var (
+	web    = snapshot.Key{Namespace: "default", Name: "web"}
+	client = netip.MustParseAddrPort("10.0.9.9:40000")
+	at     = netip.MustParseAddrPort("10.96.0.5:80")
+	nodeAt = netip.MustParseAddrPort("10.1.0.1:30080")
+)
+
+// clock is time that the test sets.
+type clock struct{ now time.Duration }
+
+func (c *clock) read() time.Duration { return c.now }
+
+func endpoint(ip, node string) snapshot.Endpoint {
+	return snapshot.Endpoint{Addr: netip.MustParseAddrPort(ip + ":8080"), Node: node, PodUID: "uid-" + ip, Ready: true, Serving: true}
+}
+
+func service(change func(*snapshot.Service), endpoints ...snapshot.Endpoint) snapshot.Change {
+	s := &snapshot.Service{
+		Key: web, Policy: balance.RoundRobin, ClusterIPs: []netip.Addr{at.Addr()},
+		Ports: []snapshot.Port{{Name: "http", Protocol: snapshot.TCP, Port: 80, NodePort: 30080, Endpoints: endpoints}},
+	}
+	if change != nil {
+		change(s)
+	}
+	return snapshot.Change{Services: map[snapshot.Key]*snapshot.Service{web: s}}
+}
+
+func tableOf(t *testing.T, c snapshot.Change) (*dispatch.Table, *clock) {
+	t.Helper()
+	k := &clock{}
+	table := dispatch.NewTable("n1", k.read)
+	update(t, table, c)
+	return table, k
+}
+
+func update(t *testing.T, table *dispatch.Table, c snapshot.Change) {
+	t.Helper()
+	if err := table.Update(c); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// chosen is the endpoint of a connection that ends at once.
+func chosen(t *testing.T, table *dispatch.Table, target netip.AddrPort, from netip.AddrPort) string {
+	t.Helper()
+	h, err := table.Choose(snapshot.TCP, target, from)
+	if err != nil {
+		return err.Error()
+	}
+	table.Done(h, balance.Served)
+	return h.Endpoint.Addr().String()
+}
+
+func TestFinds(t *testing.T) {
+	table, _ := tableOf(t, service(nil, endpoint("10.0.1.1", "n1"), endpoint("10.0.2.1", "n2")))
+	for _, target := range []netip.AddrPort{at, nodeAt} {
+		seen := map[string]bool{}
+		for range 4 {
+			seen[chosen(t, table, target, client)] = true
+		}
+		if !seen["10.0.1.1"] || !seen["10.0.2.1"] {
+			t.Errorf("at %s %v are chosen", target, seen)
+		}
+	}
+	for _, c := range []struct {
+		protocol snapshot.Protocol
+		at       string
+	}{{snapshot.TCP, "10.96.0.5:81"}, {snapshot.TCP, "10.96.0.6:80"}, {snapshot.UDP, "10.96.0.5:80"}} {
+		if _, err := table.Choose(c.protocol, netip.MustParseAddrPort(c.at), client); !errors.Is(err, dispatch.ErrNoService) {
+			t.Errorf("%s %s: %v", c.protocol, c.at, err)
+		}
+	}
+	update(t, table, service(nil))
+	if _, err := table.Choose(snapshot.TCP, at, client); !errors.Is(err, dispatch.ErrNoEndpoint) {
+		t.Errorf("without endpoints: %v", err)
+	}
+	update(t, table, snapshot.Change{Services: map[snapshot.Key]*snapshot.Service{web: nil}})
+	if _, err := table.Choose(snapshot.TCP, at, client); !errors.Is(err, dispatch.ErrNoService) {
+		t.Errorf("without the Service: %v", err)
+	}
+}
+
+// Clients from outside have this node's endpoints alone, where the Service says so.
+func TestExternalLocal(t *testing.T) {
+	local := func(s *snapshot.Service) { s.ExternalLocal = true }
+	table, _ := tableOf(t, service(local, endpoint("10.0.1.1", "n1"), endpoint("10.0.2.1", "n2")))
+	for range 4 {
+		if got := chosen(t, table, nodeAt, client); got != "10.0.1.1" {
+			t.Errorf("from outside %s is chosen", got)
+		}
+	}
+	seen := map[string]bool{}
+	for range 4 {
+		seen[chosen(t, table, at, client)] = true
+	}
+	if len(seen) != 2 {
+		t.Errorf("from within %v are chosen", seen)
+	}
+	if x := table.Explain(web); len(x) != 2 || x[0].Clients != "internal" || len(x[1].Endpoints) != 1 {
+		t.Errorf("explained as %+v", x)
+	}
+}
+
+// A client stays with its endpoint for as long as the Service says, unless that goes or
+// fails.
+func TestAffinity(t *testing.T) {
+	stays := func(s *snapshot.Service) { s.Affinity = time.Minute }
+	both := []snapshot.Endpoint{endpoint("10.0.1.1", "n1"), endpoint("10.0.2.1", "n2")}
+	table, k := tableOf(t, service(stays, both...))
+	first := chosen(t, table, at, client)
+	for i := range 5 {
+		k.now += 30 * time.Second // each call begins the minute anew
+		if got := chosen(t, table, at, client); got != first {
+			t.Errorf("call %d goes to %s, not %s", i, got, first)
+		}
+	}
+	other := netip.MustParseAddrPort("10.0.9.8:1")
+	if got := chosen(t, table, at, other); got == first {
+		t.Errorf("another client has %s as well", got)
+	}
+	k.now += 61 * time.Second
+	seen := map[string]bool{chosen(t, table, at, other): true, chosen(t, table, at, client): true}
+	if len(seen) != 2 {
+		t.Errorf("after their time both clients have %v", seen)
+	}
+	was := chosen(t, table, at, client)
+	h, err := table.Choose(snapshot.TCP, at, client)
+	if err != nil {
+		t.Fatal(err)
+	}
+	table.Done(h, balance.Failed)
+	if got := chosen(t, table, at, client); got == was {
+		t.Errorf("it stays with %s, which failed", got)
+	}
+	for _, e := range both {
+		if e.Addr.Addr().String() == was {
+			update(t, table, service(stays, e))
+		}
+	}
+	if got := chosen(t, table, at, client); got != was {
+		t.Errorf("it has %s, though only %s is left", got, was)
+	}
+}
+
+// What is held while endpoints, policies and Services change is counted where it was, and
+// comes to nothing.
+func TestHeldThroughChanges(t *testing.T) {
+	a, b := endpoint("10.0.1.1", "n1"), endpoint("10.0.2.1", "n2")
+	table, k := tableOf(t, service(nil, a, b))
+	var held []*dispatch.Held
+	hold := func() {
+		h, err := table.Choose(snapshot.TCP, at, client)
+		if err != nil {
+			t.Fatal(err)
+		}
+		held = append(held, h)
+	}
+	for range 4 {
+		hold()
+	}
+	update(t, table, service(func(s *snapshot.Service) { s.Policy = balance.Cost }, a, b))
+	hold()
+	update(t, table, service(func(s *snapshot.Service) { s.ExternalLocal = true }, a, b))
+	hold()
+	k.now += time.Second
+	total := 0
+	for _, e := range table.Explain(web)[0].Endpoints {
+		total += e.InFlight
+	}
+	if total != len(held) {
+		t.Errorf("%d are counted of %d that are held", total, len(held))
+	}
+	f := table.Flights()
+	if len(f) != 1 || len(f[0].ByNode) != 2 || fmt.Sprint(f[0].Pods) != "[uid-10.0.1.1]" {
+		t.Errorf("flights are %+v", f)
+	}
+	update(t, table, snapshot.Change{Services: map[snapshot.Key]*snapshot.Service{web: nil}})
+	for _, h := range held {
+		table.Answered(h)
+		table.Done(h, balance.Served)
+	}
+	if f := table.Flights(); len(f) != 0 {
+		t.Errorf("without Services flights are %+v", f)
+	}
+}
+
+// What is learned of nodes is what the next choice rests on.
+func TestLearn(t *testing.T) {
+	table, k := tableOf(t, service(func(s *snapshot.Service) { s.Policy = balance.RAP }, endpoint("10.0.1.1", "n1"), endpoint("10.0.2.1", "n2")))
+	learn := func(cpu map[string]float64) {
+		table.Learn([]snapshot.Key{web, {Name: "gone"}}, func(_ snapshot.Key, node string) balance.Node {
+			return balance.Node{Name: node, Usage: balance.Known(balance.Usage{CPU: cpu[node]}, 0)}
+		})
+	}
+	learn(map[string]float64{"n1": 0.2, "n2": 0.2})
+	if got := chosen(t, table, at, client); got != "10.0.1.1" {
+		t.Errorf("home is free, and %s is chosen", got)
+	}
+	k.now += 2 * time.Second // RAP looks for a best node once a cycle
+	learn(map[string]float64{"n1": 1, "n2": 0.2})
+	if got := chosen(t, table, at, client); got != "10.0.2.1" {
+		t.Errorf("home is busy, and %s is chosen", got)
+	}
+}
+
+// A node that learns its zone keeps to hints for it.
+func TestZone(t *testing.T) {
+	a, b := endpoint("10.0.1.1", "n1"), endpoint("10.0.2.1", "n2")
+	a.ForZones, b.ForZones = []string{"east"}, []string{"west"}
+	table, _ := tableOf(t, service(func(s *snapshot.Service) { s.Policy = "" }, a, b))
+	update(t, table, snapshot.Change{Nodes: map[string]*snapshot.Node{
+		"n1": {Name: "n1", Zone: "west", Addrs: []netip.Addr{netip.MustParseAddr("10.1.0.1")}}, "n2": {Name: "n2"},
+	}})
+	for range 4 {
+		if got := chosen(t, table, at, client); got != "10.0.2.1" {
+			t.Errorf("in the west %s is chosen", got)
+		}
+	}
+	update(t, table, snapshot.Change{Nodes: map[string]*snapshot.Node{"n2": nil}})
+	if n := table.Nodes(); len(n) != 1 || n["n1"][0].String() != "10.1.0.1" {
+		t.Errorf("nodes are %v", n)
+	}
+}
+
+func TestFronts(t *testing.T) {
+	table, _ := tableOf(t, service(func(s *snapshot.Service) { s.ExternalIPs = []netip.Addr{netip.MustParseAddr("192.0.2.1")} }, endpoint("10.0.1.1", "n1")))
+	w := table.Fronts(func(_ snapshot.Protocol, _ snapshot.Key, at netip.AddrPort, external bool) uint16 {
+		if external && at.Port() == 80 {
+			return 0
+		}
+		return 4480
+	})
+	if len(w.Services) != 1 || len(w.NodePorts) != 1 {
+		t.Errorf("%+v", w)
+	}
+}

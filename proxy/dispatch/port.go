@@ -1,0 +1,329 @@
+package dispatch
+
+import (
+	"cmp"
+	"hash/maphash"
+	"maps"
+	"net/netip"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"skerry.dev/skerry/proxy/balance"
+	"skerry.dev/skerry/proxy/route"
+	"skerry.dev/skerry/proxy/snapshot"
+)
+
+// staysMost bounds how many clients are remembered of a port with session affinity; those
+// that called longest ago are forgotten first, in part.
+const staysMost = 100_000
+
+// port is a port of a Service, with its balancers: most have one, and one more where
+// clients from outside may have other endpoints.
+type port struct {
+	*snapshot.Port
+	service  snapshot.Key
+	affinity time.Duration
+
+	mu       sync.Mutex
+	internal *side
+	external *side // the same as internal where the same endpoints may serve
+	local    int   // endpoints of this node
+	stays    map[netip.Addr]stay
+}
+
+// side is who may serve, and who chooses among them.
+type side struct {
+	balancer *balance.Balancer
+	routes   []snapshot.Endpoint
+	addrs    map[string]netip.AddrPort
+	done     map[string]uint64 // by node: how many it has answered
+}
+
+// stay is a client that keeps its endpoint.
+type stay struct {
+	endpoint string
+	until    time.Duration
+}
+
+// Held is a choice: an endpoint that counts as in use until Done.
+type Held struct {
+	Endpoint netip.AddrPort
+	client   netip.Addr
+	port     *port
+	side     *side
+	ticket   balance.Ticket
+}
+
+// port is one of a Service: the one that was there, as it is now, so that what is held of
+// it is counted where it was.
+func (t *Table) port(s *snapshot.Service, p *snapshot.Port, was *service) (*port, error) {
+	now := was.port(p)
+	if now == nil {
+		now = &port{service: s.Key, stays: map[netip.Addr]stay{}}
+	}
+	now.mu.Lock()
+	defer now.mu.Unlock()
+	r := route.Of(s, p, t.at)
+	now.Port, now.affinity, now.local = p, s.Affinity, r.Local
+	options := t.options
+	options.Policy = cmp.Or(s.Policy, balance.Cost)
+	apart := s.InternalLocal != s.ExternalLocal
+	if apart == (now.internal == now.external) {
+		now.external = nil
+	}
+	var err error
+	if now.internal, err = t.side(now.internal, r.Internal, options, s.Key); err != nil {
+		return nil, err
+	}
+	if !apart {
+		now.external = now.internal
+		return now, nil
+	}
+	now.external, err = t.side(now.external, r.External, options, s.Key)
+	return now, err
+}
+
+// port is the one that was at a port before; nil where there was none.
+func (s *service) port(p *snapshot.Port) *port {
+	if s == nil {
+		return nil
+	}
+	for _, old := range s.ports {
+		if old.Protocol == p.Protocol && old.Port.Port == p.Port {
+			return old
+		}
+	}
+	return nil
+}
+
+// side has these endpoints now, by this policy.
+func (t *Table) side(s *side, routes []snapshot.Endpoint, o balance.Options, key snapshot.Key) (*side, error) {
+	now := t.now()
+	if s == nil {
+		b, err := balance.New(o, maphash.String(t.seed, key.String()))
+		if err != nil {
+			return nil, err
+		}
+		s = &side{balancer: b, done: map[string]uint64{}}
+	} else if err := s.balancer.SetPolicy(o, now); err != nil {
+		return nil, err
+	}
+	s.routes, s.addrs = routes, make(map[string]netip.AddrPort, len(routes))
+	for _, e := range routes {
+		s.addrs[e.Addr.String()] = e.Addr
+	}
+	s.balancer.Update(t.view(key, s.routes, nil), now)
+	return s, nil
+}
+
+// view is what a balancer is to know: endpoints, and what is known of their nodes.
+func (t *Table) view(key snapshot.Key, routes []snapshot.Endpoint, about About) balance.View {
+	var v balance.View
+	seen := map[string]bool{}
+	for _, e := range routes {
+		v.Endpoints = append(v.Endpoints, balance.Endpoint{ID: e.Addr.String(), Node: e.Node})
+		if seen[e.Node] {
+			continue
+		}
+		seen[e.Node] = true
+		n := balance.Node{Name: e.Node}
+		if about != nil {
+			n = about(key, e.Node)
+		}
+		n.Local, n.Far = e.Node == t.at.Node, e.Zone != t.at.Zone
+		v.Nodes = append(v.Nodes, n)
+	}
+	return v
+}
+
+// About is what is known of a node that has pods of a Service.
+type About func(service snapshot.Key, node string) balance.Node
+
+// choose names an endpoint.
+func (p *port) choose(client netip.Addr, external bool, now time.Duration) (*Held, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	s := p.internal
+	if external {
+		s = p.external
+	}
+	ticket, ok := p.again(s, client, now)
+	if !ok {
+		var err error
+		if ticket, err = s.balancer.Pick(now); err != nil {
+			return nil, ErrNoEndpoint
+		}
+	}
+	if p.affinity > 0 {
+		p.remember(client, ticket.Endpoint, now)
+	}
+	return &Held{Endpoint: s.addrs[ticket.Endpoint], client: client, port: p, side: s, ticket: ticket}, nil
+}
+
+// again is the endpoint that a client had, where it is still there.
+func (p *port) again(s *side, client netip.Addr, now time.Duration) (balance.Ticket, bool) {
+	if p.affinity == 0 {
+		return balance.Ticket{}, false
+	}
+	was, ok := p.stays[client]
+	if !ok || now > was.until {
+		return balance.Ticket{}, false
+	}
+	return s.balancer.Take(was.endpoint, now)
+}
+
+// remember has a client come back to its endpoint.
+func (p *port) remember(client netip.Addr, endpoint string, now time.Duration) {
+	if len(p.stays) >= staysMost {
+		for c, s := range p.stays { // those whose time is over, and any eighth
+			if now > s.until || len(p.stays) > staysMost*7/8 {
+				delete(p.stays, c)
+			}
+		}
+	}
+	p.stays[client] = stay{endpoint, now + p.affinity}
+}
+
+// Answered tells that the endpoint has begun to answer.
+func (t *Table) Answered(h *Held) {
+	h.port.mu.Lock()
+	defer h.port.mu.Unlock()
+	h.side.balancer.Answered(&h.ticket, t.now())
+}
+
+// Done ends what is held.
+func (t *Table) Done(h *Held, o balance.Outcome) {
+	h.port.mu.Lock()
+	defer h.port.mu.Unlock()
+	h.side.balancer.Done(h.ticket, t.now(), o)
+	if o == balance.Served {
+		h.side.done[h.ticket.Node]++
+	}
+	if o == balance.Failed {
+		delete(h.port.stays, h.client) // it would fail again
+	}
+}
+
+// Flights are what this node has sent to the endpoints of a Service: of each node what is
+// at its servers, on average since the last Learn, and what it has answered so far.
+type Flights struct {
+	Service snapshot.Key
+	ByNode  map[string]Flight
+	// Pods are those of this node, by their UIDs.
+	Pods []string
+}
+
+// A Flight is what was sent to a node.
+type Flight struct {
+	InFlight float64
+	Done     uint64
+}
+
+// Flights are those of every Service.
+func (t *Table) Flights() []Flights {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	now := t.now()
+	var all []Flights
+	for key, s := range t.services {
+		f := Flights{Service: key, ByNode: map[string]Flight{}}
+		for _, p := range s.ports {
+			p.flights(f.ByNode, now)
+			for _, e := range p.Endpoints {
+				if e.Node == t.at.Node && e.PodUID != "" && !slices.Contains(f.Pods, e.PodUID) {
+					f.Pods = append(f.Pods, e.PodUID)
+				}
+			}
+		}
+		all = append(all, f)
+	}
+	return all
+}
+
+// flights adds what the port has sent.
+func (p *port) flights(to map[string]Flight, now time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, s := range p.sides() {
+		for node, inFlight := range s.balancer.InFlight(now) {
+			f := to[node]
+			f.InFlight += inFlight
+			to[node] = f
+		}
+		for node, done := range s.done {
+			f := to[node]
+			f.Done += done
+			to[node] = f
+		}
+	}
+}
+
+// sides are its balancers, each once.
+func (p *port) sides() []*side {
+	if p.external == p.internal {
+		return []*side{p.internal}
+	}
+	return []*side{p.internal, p.external}
+}
+
+// Learn has the balancers of Services know what is known of nodes now.
+func (t *Table) Learn(services []snapshot.Key, about About) {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	now := t.now()
+	for _, key := range services {
+		s := t.services[key]
+		if s == nil {
+			continue
+		}
+		for _, p := range s.ports {
+			p.mu.Lock()
+			for _, side := range p.sides() {
+				side.balancer.Learn(t.view(key, side.routes, about).Nodes, now)
+			}
+			p.mu.Unlock()
+		}
+	}
+}
+
+// Explain says of each port of a Service what its next choice rests on; nothing where
+// there is no such Service.
+func (t *Table) Explain(key snapshot.Key) []Explanation {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	s := t.services[key]
+	if s == nil {
+		return nil
+	}
+	var all []Explanation
+	for _, p := range s.ports {
+		p.mu.Lock()
+		for i, side := range p.sides() {
+			x := Explanation{Service: key.String(), Port: p.Port.Port, Protocol: p.Protocol, Clients: "all", Explanation: side.balancer.Explain(t.now())}
+			if len(p.sides()) > 1 {
+				x.Clients = []string{"internal", "external"}[i]
+			}
+			all = append(all, x)
+		}
+		p.mu.Unlock()
+	}
+	return all
+}
+
+// Keys are those of all Services, sorted.
+func (t *Table) Keys() []snapshot.Key {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	return slices.SortedFunc(maps.Keys(t.services), func(a, b snapshot.Key) int { return strings.Compare(a.String(), b.String()) })
+}
+
+// An Explanation is of a port of a Service, for clients of a kind.
+type Explanation struct {
+	Service  string            `json:"service"`
+	Port     uint16            `json:"port"`
+	Protocol snapshot.Protocol `json:"protocol"`
+	Clients  string            `json:"clients"` // all, internal or external
+	balance.Explanation
+}

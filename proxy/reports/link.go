@@ -1,0 +1,178 @@
+package reports
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+const (
+	// Every is how often a proxy reports.
+	Every = 100 * time.Millisecond
+	// fanOut bounds to how many a report is sent: of more peers each time others, by
+	// chance, so that what they know is older in proportion.
+	fanOut = 100
+)
+
+// Counts are of datagrams since the start.
+type Counts struct {
+	Sent, Heard, Old, Forged, Malformed int64
+}
+
+// A Link exchanges reports. Its methods may be called from any goroutine.
+type Link struct {
+	conn *net.UDPConn
+	keys atomic.Pointer[[][]byte]
+	now  func() time.Duration
+
+	mu     sync.Mutex
+	book   *Book
+	peers  map[string]netip.AddrPort
+	number uint64
+
+	sent, heard, old, forged, malformed atomic.Int64
+}
+
+// Listen opens the socket. Now is the time since the book's epoch.
+func Listen(at netip.AddrPort, book *Book, now func() time.Duration) (*Link, error) {
+	conn, err := net.ListenUDP("udp", net.UDPAddrFromAddrPort(at))
+	if err != nil {
+		return nil, fmt.Errorf("listen for reports: %w", err)
+	}
+	l := &Link{conn: conn, book: book, now: now, peers: map[string]netip.AddrPort{}}
+	l.keys.Store(&[][]byte{})
+	return l, nil
+}
+
+// SetKeys has reports signed by the first of the keys, and taken that any of them signed:
+// so a key is changed by putting the new one behind the old, then before it, then alone.
+func (l *Link) SetKeys(keys [][]byte) { l.keys.Store(&keys) }
+
+// SetPeers has reports sent to nodes at their addresses.
+func (l *Link) SetPeers(peers map[string]netip.AddrPort) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.peers = peers
+}
+
+// Address is where it listens.
+func (l *Link) Address() netip.AddrPort {
+	return l.conn.LocalAddr().(*net.UDPAddr).AddrPort()
+}
+
+// With has use look at the book, alone.
+func (l *Link) With(use func(*Book)) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	use(l.book)
+}
+
+// Counts are of datagrams since the start.
+func (l *Link) Counts() Counts {
+	return Counts{l.sent.Load(), l.heard.Load(), l.old.Load(), l.forged.Load(), l.malformed.Load()}
+}
+
+// Hear takes reports until Close.
+func (l *Link) Hear() error {
+	buffer := make([]byte, 64<<10)
+	for {
+		n, _, err := l.conn.ReadFromUDPAddrPort(buffer)
+		if errors.Is(err, net.ErrClosed) {
+			return nil
+		}
+		if err != nil {
+			continue // of a datagram that was sent: a peer that is gone
+		}
+		m, err := Decode(buffer[:n], *l.keys.Load())
+		switch {
+		case errors.Is(err, ErrForged):
+			l.forged.Add(1)
+			continue
+		case err != nil:
+			l.malformed.Add(1)
+			continue
+		}
+		l.mu.Lock()
+		news := l.book.Hear(m, l.now())
+		l.mu.Unlock()
+		if news {
+			l.heard.Add(1)
+		} else {
+			l.old.Add(1)
+		}
+	}
+}
+
+// Close ends Hear.
+func (l *Link) Close() error { return l.conn.Close() }
+
+// Report notes what this proxy says of Services, and sends it to its peers. Without a key
+// nothing is sent.
+func (l *Link) Report(services []Service) {
+	now := l.now()
+	l.mu.Lock()
+	l.book.Say(services, now)
+	to := l.chosen()
+	l.mu.Unlock()
+	keys := *l.keys.Load()
+	if len(keys) == 0 {
+		return
+	}
+	for parts := services; ; {
+		part, rest := l.fitting(parts, keys[0])
+		for node, at := range to {
+			l.send(node, at, part, keys[0])
+		}
+		if parts = rest; len(parts) == 0 {
+			return
+		}
+	}
+}
+
+// chosen are the peers that are sent to this time.
+func (l *Link) chosen() map[string]netip.AddrPort {
+	if len(l.peers) <= fanOut {
+		return l.peers
+	}
+	some := make(map[string]netip.AddrPort, fanOut)
+	names := make([]string, 0, len(l.peers))
+	for name := range l.peers {
+		names = append(names, name)
+	}
+	for _, i := range rand.Perm(len(names))[:fanOut] {
+		some[names[i]] = l.peers[names[i]]
+	}
+	return some
+}
+
+// fitting are the first of Services, as many as a datagram holds; one that no datagram
+// holds is left out.
+func (l *Link) fitting(all []Service, key []byte) (part, rest []Service) {
+	for n := min(len(all), servicesMost); n > 0; n /= 2 {
+		if b, err := encode(&Message{Node: l.book.node, Epoch: l.book.epoch, Number: 1 << 60, Sent: 1 << 60, Echo: Echo{1 << 62, 1 << 60, 1 << 60}, Services: all[:n]}, key); err == nil && len(b) <= sizeMost {
+			return all[:n], all[n:]
+		}
+	}
+	return nil, all[min(1, len(all)):]
+}
+
+// send sends a report to one peer, with the echo that is for it.
+func (l *Link) send(node string, at netip.AddrPort, services []Service, key []byte) {
+	l.mu.Lock()
+	l.number++
+	now := l.now()
+	m := Message{Node: l.book.node, Epoch: l.book.epoch, Number: l.number, Sent: now, Echo: l.book.Echo(node, now), Services: services}
+	l.mu.Unlock()
+	b, err := encode(&m, key)
+	if err != nil {
+		return // cannot be: fitting has encoded the same
+	}
+	if _, err := l.conn.WriteToUDPAddrPort(b, at); err == nil {
+		l.sent.Add(1)
+	}
+}

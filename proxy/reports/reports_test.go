@@ -1,0 +1,282 @@
+package reports
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"math"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"skerry.dev/skerry/proxy/snapshot"
+)
+
+const patience = 20 * time.Second
+
+var (
+	key = bytes.Repeat([]byte("k"), KeyLeast)
+	web = snapshot.Key{Namespace: "default", Name: "web"}
+)
+
+func message(node string, epoch int64, number uint64, services ...Service) *Message {
+	return &Message{Node: node, Epoch: epoch, Number: number, Sent: time.Second, Services: services}
+}
+
+func TestMessage(t *testing.T) {
+	m := message("n1", 5, 7, Service{Key: web, Pods: true, CPU: 0.5, RAM: 0.25, Cores: 2, Worked: time.Second, Flights: []Flight{{"n2", 3.5, 100}}})
+	m.Echo = Echo{1, 2, 3}
+	b, err := encode(m, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := Decode(b, [][]byte{bytes.Repeat([]byte("o"), KeyLeast), key})
+	if err != nil || fmt.Sprint(got) != fmt.Sprint(m) {
+		t.Errorf("%v, %v", got, err)
+	}
+	// A bit that is another anywhere is not believed.
+	for i := range b {
+		forged := bytes.Clone(b)
+		forged[i] ^= 1
+		if _, err := Decode(forged, [][]byte{key}); !errors.Is(err, ErrForged) {
+			t.Fatalf("with byte %d changed: %v", i, err)
+		}
+	}
+	if _, err := Decode(b, nil); !errors.Is(err, ErrForged) {
+		t.Errorf("without a key: %v", err)
+	}
+	if _, err := Decode(b[:tagSize], [][]byte{key}); !errors.Is(err, ErrMalformed) {
+		t.Errorf("of 16 bytes: %v", err)
+	}
+}
+
+// Who has the key may still have gone wrong.
+func TestBounds(t *testing.T) {
+	for what, m := range map[string]*Message{
+		"no node":       message("", 1, 1),
+		"a long name":   message(strings.Repeat("n", nameMost+1), 1, 1),
+		"no number":     message("n", 1, 0),
+		"NaN":           message("n", 1, 1, Service{Key: web, CPU: math.NaN()}),
+		"less than 0":   message("n", 1, 1, Service{Key: web, Cores: -1}),
+		"infinite":      message("n", 1, 1, Service{Key: web, Flights: []Flight{{"m", math.Inf(1), 0}}}),
+		"back in time":  message("n", 1, 1, Service{Key: web, Worked: -1}),
+		"many services": message("n", 1, 1, make([]Service, servicesMost+1)...),
+	} {
+		b, err := encode(m, key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Decode(b, [][]byte{key}); !errors.Is(err, ErrMalformed) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+}
+
+// A report that came before, or is of an earlier life of its sender, is no news, whoever
+// sends it again.
+func TestReplay(t *testing.T) {
+	b := NewBook("n0", 1)
+	for _, c := range []struct {
+		epoch  int64
+		number uint64
+		now    time.Duration
+		news   bool
+	}{
+		{5, 1, 0, true}, {5, 2, 0, true}, {5, 2, 0, false}, {5, 1, 0, false},
+		{6, 1, 0, true},  // it has begun anew
+		{5, 3, 0, false}, // an earlier life
+		{6, 9, 0, true}, {6, 8, 0, false},
+		{4, 1, 9 * time.Second, false},
+		{4, 1, 11 * time.Second, true}, // nothing came for 10 s: a clock that was set back
+	} {
+		if got := b.Hear(message("n1", c.epoch, c.number), c.now); got != c.news {
+			t.Errorf("epoch %d number %d at %v: news %v", c.epoch, c.number, c.now, got)
+		}
+	}
+	if b.Hear(message("n0", 9, 9), 0) {
+		t.Error("one who says to be this node is believed")
+	}
+}
+
+// What is known of a node is what it says of its pods, and what all say to have sent
+// there; a second later it is not known any more.
+func TestAbout(t *testing.T) {
+	b := NewBook("n0", 1)
+	say := func(now time.Duration, worked time.Duration, done uint64) {
+		b.Say([]Service{{Key: web, Flights: []Flight{{"n1", 2, done}}}}, now)
+		number := uint64(now/Every) + 1
+		b.Hear(message("n1", 1, number, Service{Key: web, Pods: true, CPU: 0.75, RAM: 0.5, Cores: 2, Worked: worked, Flights: []Flight{{"n1", 1, done}}}), now)
+		b.Hear(message("n2", 1, number, Service{Key: web, Flights: []Flight{{"n1", 4, 0}, {"n0", 9, 0}}}), now)
+	}
+	say(0, 0, 0)
+	b.About(web, "n1", 0)
+	say(Every, 60*time.Millisecond, 10)
+	n := b.About(web, "n1", Every)
+	if n.Local || n.Usage.Value.CPU != 0.75 || n.Usage.Value.RAM != 0.5 || n.Queue.Value.InFlight != 7 || n.Queue.Value.Cores != 2 {
+		t.Errorf("%+v", n)
+	}
+	// 20 were answered for 60 ms of work.
+	if q := n.Queue.Value; q.Service != 3*time.Millisecond || q.Served != 20 {
+		t.Errorf("service time %v by %v", q.Service, q.Served)
+	}
+	if n := b.About(web, "n1", Every+2*time.Second); n.Usage.Known || n.Queue.Known {
+		t.Errorf("2 s later %+v", n)
+	}
+	if n := b.About(web, "n2", Every); n.Usage.Known || n.Queue.Known || n.RTT.Known {
+		t.Errorf("of a node without pods %+v", n)
+	}
+	b.Forget(web)
+	if n := b.About(web, "n1", Every); n.Queue.Known || len(b.rates) != 0 {
+		t.Errorf("of a Service that is gone %+v", n)
+	}
+}
+
+// A pod that begins anew counts from 0: nothing less than 0 comes of it.
+func TestCountsBeginAnew(t *testing.T) {
+	r := NewBook("n", 1).rate(rateKey{web, "n"})
+	r.add(time.Second, 100, 0)
+	r.add(2*time.Second, 200, Every)
+	r.add(time.Millisecond, 200, 2*Every)
+	r.add(2*time.Millisecond, 201, 3*Every)
+	if r.spent < 0 || r.served < 99 || r.served > 102 {
+		t.Errorf("spent %v for %v", r.spent, r.served)
+	}
+}
+
+// Two that report to each other know the round trip, and what the other has said.
+func TestLinks(t *testing.T) {
+	begun := time.Now()
+	now := func() time.Duration { return time.Since(begun) }
+	loopback := netip.MustParseAddrPort("127.0.0.1:0")
+	var links []*Link
+	for i := range 2 {
+		l, err := Listen(loopback, NewBook(fmt.Sprint("n", i), int64(i+1)), now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		l.SetKeys([][]byte{key})
+		done := make(chan error, 1)
+		go func() { done <- l.Hear() }()
+		t.Cleanup(func() {
+			if err := errors.Join(l.Close(), <-done); err != nil {
+				t.Error(err)
+			}
+		})
+		links = append(links, l)
+	}
+	links[0].SetPeers(map[string]netip.AddrPort{"n1": links[1].Address()})
+	links[1].SetPeers(map[string]netip.AddrPort{"n0": links[0].Address()})
+	// More Services than a datagram holds.
+	var many []Service
+	for i := range 200 {
+		many = append(many, Service{Key: snapshot.Key{Namespace: "default", Name: fmt.Sprint("web", i)}, Pods: true, Cores: 1})
+	}
+	knows := func() (ok bool) {
+		links[0].With(func(b *Book) {
+			ok = b.RTT("n1").Known && b.About(many[0].Key, "n1", now()).Usage.Known && b.About(many[199].Key, "n1", now()).Usage.Known
+		})
+		return ok
+	}
+	for begun := time.Now(); !knows(); time.Sleep(time.Millisecond) {
+		if time.Since(begun) > patience {
+			t.Fatal("n0 does not know n1")
+		}
+		links[0].Report(nil)
+		links[1].Report(many)
+	}
+	links[0].With(func(b *Book) {
+		if rtt := b.RTT("n1").Value; rtt <= 0 || rtt > time.Second {
+			t.Errorf("the round trip is %v", rtt)
+		}
+	})
+	// Forged and malformed ones are counted, and change nothing.
+	if _, err := links[1].conn.WriteToUDPAddrPort([]byte("nonsense that is long enough to be one"), links[0].Address()); err != nil {
+		t.Fatal(err)
+	}
+	bad := append(tag(key, []byte{0xff}), 0xff)
+	if _, err := links[1].conn.WriteToUDPAddrPort(bad, links[0].Address()); err != nil {
+		t.Fatal(err)
+	}
+	for begun := time.Now(); links[0].Counts().Forged != 1 || links[0].Counts().Malformed != 1; time.Sleep(time.Millisecond) {
+		if time.Since(begun) > patience {
+			t.Fatalf("counts are %+v", links[0].Counts())
+		}
+	}
+}
+
+// However many nodes there are, a report goes to a hundred.
+func TestFanOut(t *testing.T) {
+	l := &Link{peers: map[string]netip.AddrPort{}}
+	for i := range 1000 {
+		l.peers[fmt.Sprint(i)] = netip.AddrPort{}
+	}
+	ever := map[string]bool{}
+	for range 100 {
+		some := l.chosen()
+		if len(some) != fanOut {
+			t.Fatalf("it goes to %d", len(some))
+		}
+		for name := range some {
+			ever[name] = true
+		}
+	}
+	if len(ever) < 990 {
+		t.Errorf("after a hundred reports %d of 1000 have had one", len(ever))
+	}
+}
+
+func TestReadKeys(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name, text string) {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := ReadKeys(dir); !errors.Is(err, ErrNoKey) {
+		t.Errorf("of an empty folder: %v", err)
+	}
+	write("b", strings.Repeat("b", 32))
+	write("a", strings.Repeat("a", 40))
+	write("..data", "a mount's own")
+	if keys, err := ReadKeys(dir); err != nil || len(keys) != 2 || keys[0][0] != 'a' {
+		t.Errorf("%q, %v", keys, err)
+	}
+	write("c", "short")
+	if _, err := ReadKeys(dir); !errors.Is(err, ErrNoKey) || !strings.Contains(err.Error(), "5 bytes") || strings.Contains(err.Error(), "short") {
+		t.Errorf("of a short key: %v", err)
+	}
+}
+
+// Whatever comes, nothing breaks, and what is read is within its bounds.
+func FuzzDecode(f *testing.F) {
+	for _, m := range []*Message{
+		message("n1", 5, 7, Service{Key: web, Pods: true, CPU: 0.5, Cores: 2, Flights: []Flight{{"n2", 3.5, 100}}}),
+		message("n", 1, 1),
+	} {
+		b, err := encode(m, key)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(b[tagSize:])
+	}
+	f.Fuzz(func(t *testing.T, body []byte) {
+		m, err := Decode(append(tag(key, body), body...), [][]byte{key})
+		if err != nil {
+			return
+		}
+		if err := m.check(); err != nil {
+			t.Errorf("read what is %v", err)
+		}
+		b := NewBook("me", 1)
+		b.Hear(m, 0)
+		for _, s := range m.Services {
+			n := b.About(s.Key, m.Node, 0)
+			if q := n.Queue.Value.InFlight; q < 0 || math.IsNaN(q) {
+				t.Errorf("in flight %v", q)
+			}
+		}
+	})
+}

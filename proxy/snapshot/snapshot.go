@@ -1,0 +1,87 @@
+// Package snapshot is what the proxy knows of a cluster's Services at a moment: plain
+// values, made by source and never changed once they are given away. It knows no client
+// of Kubernetes. Start at Service.
+package snapshot
+
+import (
+	"net/netip"
+	"time"
+)
+
+// ProxyName is the value of the label service.kubernetes.io/service-proxy-name by which a
+// Service opts in, so that kube-proxy leaves it alone.
+const ProxyName = "skerry"
+
+// PolicyAnnotation names the policy that balances a Service. With it, all endpoints that
+// its traffic policies allow are for the policy to choose from; without it, topology hints
+// are kept to exactly, and the policy chooses from what they leave.
+const PolicyAnnotation = "proxy.skerry.dev/policy"
+
+// A Key names a Service.
+type Key struct{ Namespace, Name string }
+
+// String is the key as Kubernetes' tools write it.
+func (k Key) String() string { return k.Namespace + "/" + k.Name }
+
+// A Service is one that opted in.
+type Service struct {
+	Key
+	// Policy is the annotation's; "" is none.
+	Policy string
+	// ClusterIPs are its addresses within the cluster, ExternalIPs those of load balancers
+	// and of spec.externalIPs.
+	ClusterIPs, ExternalIPs []netip.Addr
+	// InternalLocal and ExternalLocal are the traffic policies Local.
+	InternalLocal, ExternalLocal bool
+	// Affinity is how long a client stays with its endpoint; 0 is not.
+	Affinity time.Duration
+	// HealthPort answers load balancers whether this node has endpoints; 0 is none.
+	HealthPort uint16
+	Ports      []Port
+	// Refusals say what of it the proxy does not carry.
+	Refusals []string
+}
+
+// A Protocol is one that a port speaks.
+type Protocol string
+
+// The protocols that are carried.
+const (
+	TCP Protocol = "TCP"
+	UDP Protocol = "UDP"
+)
+
+// A Port of a Service, with who serves it.
+type Port struct {
+	Name      string
+	Protocol  Protocol
+	Port      uint16
+	NodePort  uint16 // 0 is none
+	Endpoints []Endpoint
+}
+
+// An Endpoint serves a port.
+type Endpoint struct {
+	Addr netip.AddrPort
+	// Node where it runs, Zone of that; "" is not told.
+	Node, Zone string
+	// PodUID is of the pod that it is; "" is told of none.
+	PodUID string
+	// The conditions of its EndpointSlice.
+	Ready, Serving, Terminating bool
+	// ForZones and ForNodes are the hints of its EndpointSlice.
+	ForZones, ForNodes []string
+}
+
+// A Node is one of the cluster's.
+type Node struct {
+	Name, Zone string
+	Addrs      []netip.Addr
+}
+
+// A Change is what has become of Services and nodes since the last one. A nil Service, or
+// Node, is gone.
+type Change struct {
+	Services map[Key]*Service
+	Nodes    map[string]*Node
+}

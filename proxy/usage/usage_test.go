@@ -1,0 +1,102 @@
+package usage_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"skerry.dev/skerry/proxy/usage"
+)
+
+// uid is a pod's.
+const uid = "3f1e2d3c-0b1a-4c5d-8e9f-001122334455"
+
+func write(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestVersion2(t *testing.T) {
+	root := t.TempDir()
+	write(t, filepath.Join(root, "cgroup.controllers"), "cpu memory\n")
+	pod := filepath.Join(root, "kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod3f1e2d3c_0b1a_4c5d_8e9f_001122334455.slice")
+	write(t, filepath.Join(pod, "cpu.stat"), "usage_usec 1500000\nuser_usec 1\n")
+	write(t, filepath.Join(pod, "cpu.max"), "20000 10000\n")
+	write(t, filepath.Join(pod, "memory.current"), "1048576\n")
+	write(t, filepath.Join(pod, "memory.max"), "4194304\n")
+	r, err := usage.New(root, 8)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := usage.Sample{Worked: 1500 * time.Millisecond, Cores: 2, RAM: 0.25}
+	if got, err := r.Read(uid, 0); err != nil || got != want {
+		t.Errorf("%+v, %v", got, err)
+	}
+	write(t, filepath.Join(pod, "cpu.max"), "max 10000\n")
+	if got, err := r.Read(uid, 0); err != nil || got.Cores != 8 {
+		t.Errorf("without a limit %+v, %v", got, err)
+	}
+}
+
+func TestVersion1(t *testing.T) {
+	root := t.TempDir()
+	for file, text := range map[string]string{
+		"cpuacct/lab/pods/kubepods/besteffort/pod" + uid + "/cpuacct.usage":        "2000000000\n",
+		"cpu/lab/pods/kubepods/besteffort/pod" + uid + "/cpu.cfs_quota_us":         "1000\n",
+		"cpu/lab/pods/kubepods/besteffort/pod" + uid + "/cpu.cfs_period_us":        "5000\n",
+		"memory/lab/pods/kubepods/besteffort/pod" + uid + "/memory.usage_in_bytes": "1048576\n",
+		"memory/lab/pods/kubepods/besteffort/pod" + uid + "/memory.limit_in_bytes": "2097152\n",
+	} {
+		write(t, filepath.Join(root, file), text)
+	}
+	r, err := usage.New(root, 8)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := usage.Sample{Worked: 2 * time.Second, Cores: 0.2, RAM: 0.5}
+	if got, err := r.Read(uid, 0); err != nil || got != want {
+		t.Errorf("%+v, %v", got, err)
+	}
+}
+
+// A pod that is not there is looked for again after a while, one that has gone as well.
+func TestComesAndGoes(t *testing.T) {
+	root := t.TempDir()
+	write(t, filepath.Join(root, "cpuacct/other"), "")
+	r, err := usage.New(root, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	is := func(now time.Duration, want error) {
+		t.Helper()
+		if _, err := r.Read(uid, now); !errors.Is(err, want) {
+			t.Errorf("at %v: %v", now, err)
+		}
+	}
+	is(0, usage.ErrNoPod)
+	pod := filepath.Join(root, "cpuacct/kubepods/pod"+uid)
+	write(t, filepath.Join(pod, "cpuacct.usage"), "5\n")
+	is(time.Second, usage.ErrNoPod) // it was looked for a moment ago
+	is(6*time.Second, nil)
+	if err := os.RemoveAll(pod); err != nil {
+		t.Fatal(err)
+	}
+	is(7*time.Second, usage.ErrNoPod)
+	write(t, filepath.Join(pod, "cpuacct.usage"), "nonsense\n")
+	if _, err := r.Read(uid, 20*time.Second); err == nil || errors.Is(err, usage.ErrNoPod) {
+		t.Errorf("of nonsense: %v", err)
+	}
+}
+
+func TestNoGroups(t *testing.T) {
+	if _, err := usage.New(t.TempDir(), 1); !errors.Is(err, usage.ErrNoGroups) {
+		t.Error(err)
+	}
+}

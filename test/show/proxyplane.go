@@ -1,0 +1,319 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"skerry.dev/skerry/lab/measure"
+)
+
+const planeCommand = "make show AREA=proxy-plane"
+
+const (
+	planeRounds      = 12
+	planeTurn        = 700 * time.Millisecond
+	planeConnections = 16
+	idleConnections  = 10_000
+	// clockTicks a second are what /proc counts CPU time in.
+	clockTicks = 100
+)
+
+// showProxyPlane holds the data plane in user space to what anybody would write first, by
+// turns on the same cores.
+func showProxyPlane(ctx context.Context, b *bench) error {
+	target, err := echoServer(ctx)
+	if err != nil {
+		return err
+	}
+	arms, stop, err := startArms(ctx, target, "plane", "copy", "splice")
+	defer stop()
+	if err != nil {
+		return err
+	}
+	for _, c := range []contest{
+		{what: "1 KB back and forth", size: 1 << 10, figure: func(a *arm) []float64 { return a.speeds }, of: "of the faster", bound: 0.95, more: true},
+		{what: "1 MB back and forth", size: 1 << 20, figure: func(a *arm) []float64 { return a.costs }, of: "CPU per GB of the cheaper", bound: 1},
+	} {
+		if err := b.carries(ctx, arms, c); err != nil {
+			return err
+		}
+	}
+	if err := b.holdsIdle(ctx, arms[0]); err != nil {
+		return err
+	}
+	return b.leavesNothing(ctx)
+}
+
+// leaksMost is how many connections of every bad kind are made.
+const leaksMost = 100_000
+
+// leavesNothing runs the data plane's own test with many connections.
+func (b *bench) leavesNothing(ctx context.Context) error {
+	c := exec.CommandContext(ctx, "go", "test", "-count=1", "-run", "^TestNothingLeaks$", "./proxy/dataplane/userspace", "-connections", strconv.Itoa(leaksMost))
+	out, err := c.CombinedOutput()
+	seen := "what is in flight, and open, ends at 0"
+	if err != nil {
+		seen = strings.ReplaceAll(lastPart(string(out)), "\n", " ")
+	}
+	b.print(line{
+		what: fmt.Sprintf("%d connections with resets, half-closes, refusals and clients that leave, through the proxy's data plane", leaksMost),
+		seen: seen, bound: "in flight exactly 0, no descriptor left", command: planeCommand, pass: err == nil,
+	})
+	return nil
+}
+
+// echoServer sends back what comes, in this process.
+func echoServer(ctx context.Context) (string, error) {
+	l, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", err
+	}
+	context.AfterFunc(ctx, func() { _ = l.Close() })
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer func() { _ = c.Close() }()
+				buffer := make([]byte, 64<<10)
+				_, _ = io.CopyBuffer(struct{ io.Writer }{c}, struct{ io.Reader }{c}, buffer)
+			}()
+		}
+	}()
+	return l.Addr().String(), nil
+}
+
+// arm is a process that carries, and what was seen of it.
+type arm struct {
+	name, at string
+	process  *exec.Cmd
+	speeds   []float64 // requests a second, by round
+	costs    []float64 // ns of CPU a byte
+}
+
+// startArms starts carriers; stop ends those that were started.
+func startArms(ctx context.Context, target string, names ...string) (arms []*arm, stop func(), err error) {
+	stop = func() {
+		for _, a := range arms {
+			a.stop()
+		}
+	}
+	for _, name := range names {
+		a, err := startArm(ctx, name, target)
+		if err != nil {
+			return arms, stop, err
+		}
+		arms = append(arms, a)
+	}
+	return arms, stop, nil
+}
+
+// startArm starts a carrier before a target.
+func startArm(ctx context.Context, name, target string) (*arm, error) {
+	l, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0") // to find a port that is free
+	if err != nil {
+		return nil, err
+	}
+	at := l.Addr().String()
+	_ = l.Close()
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	a := &arm{name: name, at: at, process: exec.CommandContext(ctx, self, "carry", name, at, target)}
+	a.process.Stderr = os.Stderr
+	a.process.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if err := a.process.Start(); err != nil {
+		return nil, err
+	}
+	for range 1000 {
+		if c, err := new(net.Dialer).DialContext(ctx, "tcp", at); err == nil {
+			return a, c.Close()
+		}
+		time.Sleep(time.Millisecond)
+	}
+	a.stop()
+	return nil, fmt.Errorf("%s does not listen", name)
+}
+
+func (a *arm) stop() {
+	_ = a.process.Process.Kill()
+	_ = a.process.Wait()
+}
+
+// cpu is what the carrier has used so far.
+func (a *arm) cpu() (time.Duration, error) {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", a.process.Process.Pid))
+	if err != nil {
+		return 0, err
+	}
+	_, rest, _ := strings.Cut(string(text), ") ")
+	f := strings.Fields(rest)
+	if len(f) < 13 {
+		return 0, errors.New("/proc/PID/stat is short")
+	}
+	user, _ := strconv.Atoi(f[11])
+	system, _ := strconv.Atoi(f[12])
+	return time.Duration(user+system) * time.Second / clockTicks, nil
+}
+
+// resident is the carrier's memory in bytes.
+func (a *arm) resident() (int64, error) {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", a.process.Process.Pid))
+	if err != nil {
+		return 0, err
+	}
+	f := strings.Fields(string(text))
+	pages, err := strconv.ParseInt(f[1], 10, 64)
+	return pages * int64(os.Getpagesize()), err
+}
+
+// turn has clients ask through the arm for a while.
+func (a *arm) turn(ctx context.Context, size int) error {
+	before, err := a.cpu()
+	if err != nil {
+		return err
+	}
+	var asked atomic.Int64
+	errs := make([]error, planeConnections)
+	var all sync.WaitGroup
+	begun := time.Now()
+	for i := range errs {
+		all.Go(func() { errs[i] = a.asks(ctx, size, begun.Add(planeTurn), &asked) })
+	}
+	all.Wait()
+	took := time.Since(begun)
+	after, err := a.cpu()
+	if err := errors.Join(append(errs, err)...); err != nil {
+		return err
+	}
+	a.speeds = append(a.speeds, float64(asked.Load())/took.Seconds())
+	a.costs = append(a.costs, float64(after-before)/float64(2*asked.Load()*int64(size)))
+	return nil
+}
+
+// asks is one client: what it says comes back before it says more.
+func (a *arm) asks(ctx context.Context, size int, until time.Time, asked *atomic.Int64) error {
+	c, err := new(net.Dialer).DialContext(ctx, "tcp", a.at)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = c.Close() }()
+	said, heard := make([]byte, size), make([]byte, size)
+	for time.Now().Before(until) {
+		wrote := make(chan error, 1)
+		if size > 64<<10 { // more than buffers hold
+			go func() {
+				_, err := c.Write(said)
+				wrote <- err
+			}()
+		} else {
+			_, err := c.Write(said)
+			wrote <- err
+		}
+		if _, err := io.ReadFull(c, heard); err != nil {
+			return err
+		}
+		if err := <-wrote; err != nil {
+			return err
+		}
+		asked.Add(1)
+	}
+	return nil
+}
+
+// contest is a figure in which the first arm is held to the better of the others.
+type contest struct {
+	what   string
+	size   int // bytes that go back and forth
+	figure func(*arm) []float64
+	of     string // what the ratio is of
+	bound  float64
+	more   bool // is better
+}
+
+// carries holds a contest.
+func (b *bench) carries(ctx context.Context, arms []*arm, c contest) error {
+	for _, a := range arms {
+		a.speeds, a.costs = nil, nil
+	}
+	for range planeRounds {
+		for _, a := range arms {
+			if err := a.turn(ctx, c.size); err != nil {
+				return fmt.Errorf("%s: %w", a.name, err)
+			}
+		}
+	}
+	better := arms[1]
+	for _, a := range arms[2:] {
+		if (medianOf(c.figure(a)).value > medianOf(c.figure(better)).value) == c.more {
+			better = a
+		}
+	}
+	ratio := bootstrap(func(s ...measure.Sorted) float64 { return s[0].Median() / s[1].Median() }, c.figure(arms[0]), c.figure(better))
+	pass, sign := ratio.value >= c.bound, ">="
+	if !c.more {
+		pass, sign = ratio.value < c.bound, "<"
+	}
+	var seen []string
+	for _, a := range arms {
+		seen = append(seen, fmt.Sprintf("%s %.0f/s, %.0f ms of CPU per GB", a.name, medianOf(a.speeds).value, medianOf(a.costs).value*1e3))
+	}
+	b.print(line{
+		what:  fmt.Sprintf("%s on %d kept connections, loopback, n=%d: the proxy's data plane beside io.Copy and splice", c.what, planeConnections, planeRounds),
+		seen:  fmt.Sprintf("%s; %s (%s) %s", strings.Join(seen, "; "), c.of, better.name, ratio.show(1, "")),
+		bound: fmt.Sprintf("%s %g", sign, c.bound), command: planeCommand, pass: pass,
+	})
+	return nil
+}
+
+// holdsIdle opens connections that do nothing.
+func (b *bench) holdsIdle(ctx context.Context, a *arm) error {
+	before, err := a.resident()
+	if err != nil {
+		return err
+	}
+	var open []net.Conn
+	defer func() {
+		for _, c := range open {
+			_ = c.Close()
+		}
+	}()
+	for range idleConnections {
+		c, err := new(net.Dialer).DialContext(ctx, "tcp", a.at)
+		if err != nil {
+			return err
+		}
+		open = append(open, c)
+		if _, err := c.Write([]byte("x")); err != nil {
+			return err
+		}
+		if _, err := io.ReadFull(c, make([]byte, 1)); err != nil {
+			return err
+		}
+	}
+	after, err := a.resident()
+	if err != nil {
+		return err
+	}
+	each := float64(after-before) / idleConnections
+	b.print(line{
+		what: fmt.Sprintf("%d idle connections through the proxy's data plane", idleConnections),
+		seen: fmt.Sprintf("%.1f KiB of its memory each", each/1024), bound: "<= 24 KiB",
+		command: planeCommand, pass: each <= 24<<10,
+	})
+	return nil
+}
