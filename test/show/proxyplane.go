@@ -15,6 +15,8 @@ import (
 	"syscall"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"skerry.dev/skerry/lab/measure"
 )
 
@@ -25,6 +27,8 @@ const (
 	planeTurn        = 700 * time.Millisecond
 	planeConnections = 16
 	idleConnections  = 10_000
+	// spareDescriptors are for all else.
+	spareDescriptors = 200
 	// clockTicks a second are what /proc counts CPU time in.
 	clockTicks = 100
 )
@@ -282,6 +286,12 @@ func (b *bench) carries(ctx context.Context, arms []*arm, c contest) error {
 
 // holdsIdle opens connections that do nothing.
 func (b *bench) holdsIdle(ctx context.Context, a *arm) error {
+	// Each has two descriptors of the carrier, and two of this process, which is both ends.
+	var limit unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
+		return err
+	}
+	count := min(idleConnections, (int(limit.Cur)-spareDescriptors)/2) //nolint:gosec // far below
 	before, err := a.resident()
 	if err != nil {
 		return err
@@ -292,7 +302,7 @@ func (b *bench) holdsIdle(ctx context.Context, a *arm) error {
 			_ = c.Close()
 		}
 	}()
-	for range idleConnections {
+	for range count {
 		c, err := new(net.Dialer).DialContext(ctx, "tcp", a.at)
 		if err != nil {
 			return err
@@ -309,9 +319,9 @@ func (b *bench) holdsIdle(ctx context.Context, a *arm) error {
 	if err != nil {
 		return err
 	}
-	each := float64(after-before) / idleConnections
+	each := float64(after-before) / float64(count)
 	b.print(line{
-		what: fmt.Sprintf("%d idle connections through the proxy's data plane", idleConnections),
+		what: fmt.Sprintf("%d idle connections through the proxy's data plane", count),
 		seen: fmt.Sprintf("%.1f KiB of its memory each", each/1024), bound: "<= 24 KiB",
 		command: planeCommand, pass: each <= 24<<10,
 	})

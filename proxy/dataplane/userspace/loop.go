@@ -247,8 +247,27 @@ func (l *loop) accept(listener int, at netip.AddrPort) {
 			return
 		}
 		l.counts.accepted.Add(1)
+		if least := l.plane.least(); l.counts.open.Load() > least.counts.open.Load()*5/4+unevenMost &&
+			least.tell(func(other *loop) { other.take(fd, fromKernel(from), at) }) {
+			continue
+		}
 		l.take(fd, fromKernel(from), at)
 	}
+}
+
+// unevenMost is how many connections, and a quarter, a loop may have above that which has
+// least: the kernel deals them out by a hash, and few are dealt unevenly.
+const unevenMost = 1
+
+// least is the loop with the fewest connections.
+func (p *Plane) least() *loop {
+	least := p.loops[0]
+	for _, l := range p.loops[1:] {
+		if l.counts.open.Load() < least.counts.open.Load() {
+			least = l
+		}
+	}
+	return least
 }
 
 // take begins a connection.

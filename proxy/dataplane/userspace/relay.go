@@ -18,8 +18,10 @@ import (
 const (
 	// scratchSize is how much is read at once.
 	scratchSize = 64 << 10
-	// bulkAfter is how many full reads in a row make a side bulk.
+	// bulkAfter is how many full reads in a row make a side bulk, bulkLeast how much has to
+	// be there each time for it to stay so.
 	bulkAfter = 2
+	bulkLeast = 32 << 10
 	// stepsMost bounds what one side may move before others have their turn.
 	stepsMost = 16
 )
@@ -50,6 +52,7 @@ type side struct {
 	ended    bool // its end was read
 	passed   bool // and told to the other side
 	full     int  // reads in a row that filled scratch
+	pulled   int  // into the pipe, since there was nothing to read
 	waiting  []byte
 	pipe     *pipe
 }
@@ -167,17 +170,21 @@ func (s *side) pull() bool {
 		return true
 	case errno == unix.EAGAIN:
 		s.readable = false
-		s.copies()
+		if s.pulled < bulkLeast {
+			s.full = 0
+		}
+		s.rest()
 		return false
 	case errno != 0:
 		s.conn.abort(s)
 		return false
 	case n == 0:
 		s.ended = true
-		s.copies()
+		s.rest()
 		s.finish()
 		return false
 	}
+	s.pulled += n
 	s.count(n)
 	l.counts.spliced.Add(int64(n))
 	s.pipe.holds += n
@@ -206,9 +213,9 @@ func (s *side) push() bool {
 	return true
 }
 
-// copies ends splicing: the pipe goes to others.
-func (s *side) copies() {
-	s.full = 0
+// rest gives the pipe to others until there is more to read.
+func (s *side) rest() {
+	s.pulled = 0
 	if s.pipe != nil && s.pipe.holds == 0 {
 		s.conn.loop.givePipe(s.pipe)
 		s.pipe = nil
