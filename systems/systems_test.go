@@ -234,3 +234,20 @@ func certificate(t *testing.T, path string) *x509.Certificate {
 	}
 	return c
 }
+
+// What the lab has a cluster run is what Skerry ships for any.
+func TestProxyIsAsShipped(t *testing.T) {
+	text, err := fs.ReadFile(systems.FS, "skerry-proxy/proxy.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range []string{"rbac.yaml", "daemonset.yaml"} {
+		shipped, err := os.ReadFile(filepath.Join("../deploy/proxy", file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(string(text), string(shipped)) {
+			t.Errorf("skerry-proxy/proxy.yaml does not have deploy/proxy/%s as it is: put it there again", file)
+		}
+	}
+}

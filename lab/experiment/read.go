@@ -143,15 +143,22 @@ func (c *checker) substrate() {
 	}
 }
 
-// Parts are the names of the plug-ins that a system is a stack of, bottom first.
+// Parts are the names of the plug-ins that a system is a stack of, bottom first, each with
+// its variant where it has one: lower+upper:variant.
 func Parts(system string) []string { return strings.Split(system, "+") }
+
+// Plugin is the name of a part's plug-in, and which of its variants it is; "" is none.
+func Plugin(part string) (name, variant string) {
+	name, variant, _ = strings.Cut(part, ":")
+	return name, variant
+}
 
 // CheckSystems checks that every system is made of those known.
 func (e *Experiment) CheckSystems(known []string) error {
 	c := checker{e: e}
 	for i, system := range e.Systems {
-		for _, name := range Parts(system) {
-			if !slices.Contains(known, name) {
+		for _, part := range Parts(system) {
+			if name, _ := Plugin(part); !slices.Contains(known, name) {
 				c.add(fmt.Sprintf("systems[%d]", i), nearest.Hint(name, known), "there is no system %q", name)
 			}
 		}
@@ -198,8 +205,12 @@ func (c *checker) systems() {
 	var paths []string
 	for i, system := range c.e.Systems {
 		paths = append(paths, fmt.Sprintf("systems[%d]", i))
-		for _, name := range Parts(system) {
+		for _, part := range Parts(system) {
+			name, variant := Plugin(part)
 			c.label(paths[i], "system", name)
+			if strings.Contains(part, ":") {
+				c.label(paths[i], "variant", variant)
+			}
 		}
 	}
 	c.names("system", c.e.Systems, paths)

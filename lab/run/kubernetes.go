@@ -86,13 +86,18 @@ func (r *runner) deploy(ctx context.Context, a *attempt, v system.Values) (serve
 	if r.Experiment.Topology.Dual {
 		everywhere = "::" // and by IPv4
 	}
+	wanted, err := r.Stacks[a.Cell.System].WorkloadService(v)
+	if err != nil {
+		return d, err
+	}
 	names, nodes := serving(v)
 	for i, name := range names {
 		c := r.clusters[name]
 		d.clusters = append(d.clusters, c)
 		err := c.Deploy(ctx, cluster.Workload{
 			Name: serviceName, Nodes: nodes[name], Autoscale: autoscaled(r.Experiment.Autoscaled(a.Cell)), Port: workloadPort, NodePort: nodePort,
-			UDP:  a.Cell.Protocol == experiment.ProtocolUDP,
+			UDP:      a.Cell.Protocol == experiment.ProtocolUDP,
+			Anywhere: wanted.Anywhere, Labels: wanted.Labels, Annotations: wanted.Annotations,
 			Args: []string{"serve", a.Cell.Workload, "--protocol", a.Cell.Speaks(), "--listen", net.JoinHostPort(everywhere, strconv.Itoa(workloadPort))},
 		})
 		if err != nil {

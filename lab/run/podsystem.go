@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"skerry.dev/skerry/internal/complaint"
+	"skerry.dev/skerry/internal/whole"
 	"skerry.dev/skerry/lab/cluster"
 	"skerry.dev/skerry/lab/host"
 	"skerry.dev/skerry/lab/system"
@@ -60,4 +61,38 @@ type podDaemon struct {
 func (d podDaemon) Stop(time.Duration) (host.Use, error) {
 	use, err := d.Standing.Stop()
 	return host.Use{Name: d.of.Name, Node: d.of.Node, Usage: use}, errors.Join(err, d.log.Close())
+}
+
+// Install has a cluster run a DaemonSet of a system.
+func (l inLab) Install(ctx context.Context, i system.Installation) (system.Daemon, error) {
+	manifest, err := os.ReadFile(i.Manifest)
+	if err != nil {
+		return nil, err
+	}
+	name, _ := i.Node.Split()
+	installed, err := l.clusters[name].Install(ctx, manifest)
+	if err != nil {
+		return nil, err
+	}
+	return installedDaemon{installed, i}, nil
+}
+
+// installedDaemon is a daemon of every node.
+type installedDaemon struct {
+	*cluster.Installed
+	of system.Installation
+}
+
+// Stop takes it away, and tells what all of its pods have used together.
+func (d installedDaemon) Stop(time.Duration) (host.Use, error) {
+	use := host.Use{Name: d.of.Name, Node: d.of.Node}
+	all, err := d.Use()
+	for _, one := range all {
+		use.CPU += one.CPU
+		use.MemoryPeak += one.MemoryPeak
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), removeTimeout)
+	defer cancel()
+	err = errors.Join(err, whole.Write(d.of.Log, 0o644, func(w io.Writer) error { return d.Log(ctx, w) }))
+	return use, errors.Join(err, d.Remove())
 }

@@ -98,8 +98,8 @@ func (s Substrate) checkSteps(document *strict.Document, key string) error {
 			if !slices.Contains(roles, step.At) {
 				return document.Errorf(at, roleHint(roles), "unknown role %q", step.At)
 			}
-			if forms := []string{step.Run, step.TCP, step.Reach}; len(slices.DeleteFunc(forms, func(s string) bool { return s == "" })) != 1 {
-				return document.Errorf(at, "write one of the three", "a step has either run, tcp or reach")
+			if forms := []string{step.Run, step.TCP, step.Reach, step.Install}; len(slices.DeleteFunc(forms, func(s string) bool { return s == "" })) != 1 {
+				return document.Errorf(at, "write one of the four", "a step has either run, tcp, reach or install")
 			}
 			if step.At == Each && step.Capture != "" {
 				return document.Errorf(at, "capture at one node", "a step at each node has more than one output")
@@ -109,6 +109,9 @@ func (s Substrate) checkSteps(document *strict.Document, key string) error {
 			}
 			daemons[step.Daemon] = true
 			if err := step.checkDaemon(document, at); err != nil {
+				return err
+			}
+			if err := s.checkInstall(document, step, key, at); err != nil {
 				return err
 			}
 		}
@@ -122,12 +125,27 @@ func (s Step) checkDaemon(document *strict.Document, at string) error {
 	switch {
 	case s.Daemon == "":
 		return nil
-	case s.Run == "":
+	case s.Run == "" && s.Install == "":
 		return document.Errorf(at, "write run beside daemon, and the probe as a step behind it", "the daemon %q has no command", s.Daemon)
 	case s.Capture != "":
 		return document.Errorf(at, "capture by a step that ends", "the output of the daemon %q goes to its log", s.Daemon)
 	case slices.Contains(labNames, s.Daemon), strings.HasPrefix(s.Daemon, serviceNames), strings.TrimRight(s.Daemon, digits) == loadNames:
 		return document.Errorf(at, "the lab's own control groups have that name", "a daemon cannot be named %q", s.Daemon)
+	}
+	return nil
+}
+
+// checkInstall holds that what is installed is a file of the system, in a cluster.
+func (s Substrate) checkInstall(document *strict.Document, step Step, key, at string) error {
+	switch {
+	case step.Install == "":
+		return nil
+	case key != experiment.SubstrateKubernetes:
+		return document.Errorf(at, "write the step below kubernetes", "nothing is installed on %s", key)
+	case step.Daemon == "" || step.Pod != nil || !slices.Contains(placeRoles, step.At):
+		return document.Errorf(at, "write daemon beside it, no pod, and a role that is one node of the cluster", "what is installed is a daemon of a cluster")
+	case !slices.Contains(s.Files, step.Install):
+		return document.Errorf(at+".install", "add it to files", "%q is no file of the system", step.Install)
 	}
 	return nil
 }

@@ -31,6 +31,9 @@ type Plugin struct {
 	// Carries lists the protocols of a load that get through; http/1.1 alone where
 	// it is left out.
 	Carries []string `yaml:"carries,omitempty"`
+	// Variants are what the name of a system may say behind a colon, such as cost in
+	// skerry-proxy:cost, one of which it then has to: templates see it as {{.Variant}}.
+	Variants []string `yaml:"variants,omitempty"`
 	// Needs lists programs that must be on the machine, or can be built.
 	Needs []Need `yaml:"needs,omitempty"`
 	// Hosts says how it runs on the hosts substrate, Kubernetes how it does on that;
@@ -38,6 +41,8 @@ type Plugin struct {
 	Hosts      *Substrate `yaml:"hosts,omitempty"`
 	Kubernetes *Substrate `yaml:"kubernetes,omitempty"`
 
+	// variant is the one of them that it is.
+	variant string
 	// how is the one of the two that counts.
 	how   Substrate
 	files fs.FS
@@ -81,6 +86,17 @@ type Substrate struct {
 	// Proxy is the role at whose NodePort it calls the workload on kubernetes: the
 	// kube-proxy there leads to the pods. By default it is the service.
 	Proxy Role `yaml:"proxy,omitempty"`
+	// Service is what it wants of the workload's Service, on kubernetes.
+	Service *WorkloadService `yaml:"service,omitempty"`
+}
+
+// WorkloadService is what a system wants of the workload's Service.
+type WorkloadService struct {
+	// Labels and Annotations are templates.
+	Labels      map[string]string `yaml:"labels,omitempty"`
+	Annotations map[string]string `yaml:"annotations,omitempty"`
+	// Anywhere has a request served at any node, whichever it came to.
+	Anywhere bool `yaml:"anywhere,omitempty"`
 }
 
 // Step is one command, or one probe that is repeated until it is answered.
@@ -95,6 +111,9 @@ type Step struct {
 	Daemon string `yaml:"daemon,omitempty"`
 	// Pod has the daemon run in one, on kubernetes.
 	Pod *Pod `yaml:"pod,omitempty"`
+	// Install is a file of the system: a manifest of Kubernetes with a DaemonSet, which is
+	// the daemon.
+	Install string `yaml:"install,omitempty"`
 	// Capture names a value that holds the command's output for later steps.
 	Capture string `yaml:"capture,omitempty"`
 	// TCP is an address that must accept a connection.
@@ -105,7 +124,7 @@ type Step struct {
 }
 
 // text is the step's template.
-func (s Step) text() string { return s.Run + s.TCP + s.Reach }
+func (s Step) text() string { return s.Run + s.TCP + s.Reach + s.Install }
 
 // Role is a place in the topology as a system sees it.
 type Role string

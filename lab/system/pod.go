@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 
 	"skerry.dev/skerry/internal/strict"
@@ -59,6 +60,26 @@ func (p *part) deploy(ctx context.Context, node topology.Ref, s Step, text strin
 	return err
 }
 
+// Installation is a daemon that a manifest has a cluster run at every node.
+type Installation struct {
+	Name string
+	// Node is one of the cluster.
+	Node topology.Ref
+	// Manifest is a file of the machine; Log takes what is said.
+	Manifest, Log string
+}
+
+// install has a manifest's DaemonSet run in the cluster of a node.
+func (p *part) install(ctx context.Context, node topology.Ref, s Step) error {
+	running, err := p.lab.Install(ctx, Installation{
+		Name: s.Daemon, Node: node, Manifest: filepath.Join(p.values.Dir, s.Install), Log: p.log(s.Daemon),
+	})
+	if err == nil {
+		p.daemons = append(p.daemons, daemon{s.Daemon, node, running})
+	}
+	return err
+}
+
 // program is the first word of a step's command.
 func (s Step) program() string {
 	name, _, _ := strings.Cut(strings.TrimSpace(s.Run), " ")
@@ -96,10 +117,30 @@ func (s Substrate) pods() (steps []Step) {
 	return steps
 }
 
+// installs says whether a step installs something.
+func (s Substrate) installs() bool {
+	for _, ph := range s.startPhases() {
+		if slices.ContainsFunc(ph.steps, func(s Step) bool { return s.Install != "" }) {
+			return true
+		}
+	}
+	return false
+}
+
 // PodPrograms are the paths of the programs that the stack has in pods: nodes need images of
-// them.
+// them. What a manifest has in some is all that the system needs of Skerry's.
 func (s *Stack) PodPrograms() (paths []string, err error) {
 	for _, p := range s.Plugins {
+		for _, n := range p.Needs {
+			if !n.Own || !p.how.installs() {
+				continue
+			}
+			path, err := p.find(n)
+			if err != nil {
+				return nil, err
+			}
+			paths = append(paths, path)
+		}
 		for _, step := range p.how.pods() {
 			path, err := p.podProgram(step)
 			if err != nil {

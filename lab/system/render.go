@@ -36,6 +36,8 @@ type Values struct {
 	// Kubernetes says that nodes are of that: what a system has in pods is called at their
 	// nodes' ports.
 	Kubernetes bool
+	// Variant of the system, where it has some.
+	Variant string
 	// Congestion control of the nodes: a route that a system adds has to name it.
 	Congestion string
 	// Captured holds the outputs that earlier steps captured, by name.
@@ -265,6 +267,11 @@ func (p *Plugin) Render(v Values) (files map[string]string, err error) {
 			if step.Capture != "" {
 				captured[step.Capture] = ""
 			}
+		}
+	}
+	if p.how.Service != nil {
+		if _, err := p.workloadService(v); err != nil {
+			return nil, err
 		}
 	}
 	_, err = p.Addresses(v)

@@ -23,6 +23,8 @@ type Runner interface {
 	Dial(ctx context.Context, node topology.Ref, address string) (net.Conn, error)
 	// Deploy has a daemon run in a pod, and returns when that is ready.
 	Deploy(context.Context, Deployment) (Daemon, error)
+	// Install has a cluster run a DaemonSet, and returns when it does at every node.
+	Install(context.Context, Installation) (Daemon, error)
 }
 
 // Daemon is a process that a step started and that is to stay.

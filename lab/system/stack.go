@@ -38,13 +38,59 @@ func (e *StackError) Error() string { return "system " + e.Stack + ": " + e.Mess
 func Load(tree fs.FS, name string) (*Stack, error) {
 	s := &Stack{Name: name}
 	for _, part := range experiment.Parts(name) {
-		p, err := LoadPlugin(tree, part)
+		folder, variant := experiment.Plugin(part)
+		p, err := LoadPlugin(tree, folder)
 		if err != nil {
 			return nil, err
 		}
+		p.variant = variant
 		s.Plugins = append(s.Plugins, p)
 	}
 	return s, s.check()
+}
+
+// checkVariant holds that a plug-in which has variants is one of them.
+func (s *Stack) checkVariant(p *Plugin) error {
+	switch {
+	case len(p.Variants) == 0 && p.variant == "", slices.Contains(p.Variants, p.variant):
+		return nil
+	case len(p.Variants) == 0:
+		return s.wrong("write "+p.Name, "%s has no variants", p.Name)
+	default:
+		return s.wrong("write "+p.Name+":"+p.Variants[0]+", or another of "+strings.Join(p.Variants, ", "), "%s has no variant %q", p.Name, p.variant)
+	}
+}
+
+// WorkloadService is what the stack wants of the workload's Service: the last of its
+// plug-ins that wants something.
+func (s *Stack) WorkloadService(v Values) (WorkloadService, error) {
+	layers, err := s.layers(v)
+	if err != nil {
+		return WorkloadService{}, err
+	}
+	for _, l := range slices.Backward(layers) {
+		if l.how.Service != nil {
+			return l.workloadService(l.values)
+		}
+	}
+	return WorkloadService{}, nil
+}
+
+// workloadService is what the plug-in wants, rendered.
+func (p *Plugin) workloadService(v Values) (w WorkloadService, err error) {
+	w.Anywhere = p.how.Service.Anywhere
+	for _, part := range []struct {
+		to   *map[string]string
+		from map[string]string
+	}{{&w.Labels, p.how.Service.Labels}, {&w.Annotations, p.how.Service.Annotations}} {
+		*part.to = map[string]string{}
+		for key, text := range part.from {
+			if (*part.to)[key], err = p.expand("service", text, v); err != nil {
+				return w, err
+			}
+		}
+	}
+	return w, nil
 }
 
 // On has the stack run on a substrate: until then it is on hosts, or where it does run.
@@ -84,6 +130,9 @@ func (s *Stack) wrong(hint, format string, args ...any) error {
 // and that kinds come once and in their order.
 func (s *Stack) check() error {
 	for i, p := range s.Plugins {
+		if err := s.checkVariant(p); err != nil {
+			return err
+		}
 		switch last := i == len(s.Plugins)-1; {
 		case last && p.how.Address == "":
 			return s.wrong("put a system above it that has an address: "+s.Name+"+SYSTEM",
@@ -134,7 +183,7 @@ func (s *Stack) layers(v Values) ([]layer, error) {
 		if v.Dir = dir; len(s.Plugins) > 1 {
 			v.Dir = filepath.Join(dir, p.Name)
 		}
-		v.Captured = map[string]string{}
+		v.Captured, v.Variant = map[string]string{}, p.variant
 		inside, err := p.inside(v)
 		if err != nil {
 			return nil, err
@@ -266,7 +315,7 @@ func (s *Stack) Need(nodes int) (need experiment.Need) {
 		for _, ph := range p.how.startPhases() {
 			for _, step := range ph.steps {
 				switch {
-				case step.Daemon != "" && step.At == Each:
+				case step.Install != "", step.Daemon != "" && step.At == Each:
 					need.Processes += nodes
 				case step.Daemon != "":
 					need.Processes++

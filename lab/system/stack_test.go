@@ -35,6 +35,13 @@ type fake struct {
 	refused error
 	// deployed is what runs in pods.
 	deployed []system.Deployment
+	// installed is what runs at every node.
+	installed []system.Installation
+}
+
+func (f *fake) Install(_ context.Context, i system.Installation) (system.Daemon, error) {
+	f.installed = append(f.installed, i)
+	return &daemon{fake: f, name: i.Name, done: make(chan struct{})}, nil
 }
 
 func (f *fake) Deploy(_ context.Context, d system.Deployment) (system.Daemon, error) {

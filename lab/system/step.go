@@ -70,6 +70,8 @@ func (p *part) stepAt(ctx context.Context, s Step, place Place, ended func() err
 			}
 			return err
 		})
+	case s.Install != "":
+		return p.install(ctx, place.Node, s)
 	case s.Pod != nil:
 		return p.deploy(ctx, place.Node, s, text)
 	case s.Daemon != "":

@@ -100,6 +100,10 @@ func (stackLab) Deploy(context.Context, system.Deployment) (system.Daemon, error
 	return nil, errors.ErrUnsupported
 }
 
+func (stackLab) Install(context.Context, system.Installation) (system.Daemon, error) {
+	return nil, errors.ErrUnsupported
+}
+
 // wantDevices wants the device of every node to be of a kind, "" for none there.
 func wantDevices(t *testing.T, lab *host.Lab, kind string) {
 	t.Helper()

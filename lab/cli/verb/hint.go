@@ -172,7 +172,12 @@ func lacksOwn(err error) bool {
 
 // folders are where the plug-ins of a system lie.
 func folders(name string) string {
-	return "systems/" + strings.Join(experiment.Parts(name), " and systems/")
+	var all []string
+	for _, part := range experiment.Parts(name) {
+		plugin, _ := experiment.Plugin(part)
+		all = append(all, "systems/"+plugin)
+	}
+	return strings.Join(all, " and ")
 }
 
 // missing are the packages that an error, or each of several, asks for, and the
