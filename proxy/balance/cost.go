@@ -83,10 +83,18 @@ func (p *cost) pick(f *field, now time.Duration) *endpoint {
 		return a
 	}
 	home := f.lighter(f.local)
-	if away+float64(leaveFixed) < leaveShare*p.ofEndpoint(home, now) {
+	gamma := p.weight(a.at, now)
+	if p.weighed(a, gamma, now)+float64(leaveFixed) < leaveShare*p.weighed(home, gamma, now) {
 		return a
 	}
 	return home
+}
+
+// weight is how much a queue weighs where home is left for a node. At 1 it is the time
+// that it takes. More has cores worked that would idle, at the price of longer ways; so it
+// is less the more waits at that node, where none idles.
+func (p *cost) weight(away *node, now time.Duration) float64 {
+	return 1 + (p.Gamma-1)/(1+p.waiting(away, now))
 }
 
 // lighter is of two of a node's endpoints the one with less in flight.
@@ -101,18 +109,23 @@ func (f *field) lighter(n *node) *endpoint {
 // ofEndpoint is what the next request is expected to cost at an endpoint, in ns: more
 // while it is back only lately.
 func (p *cost) ofEndpoint(e *endpoint, now time.Duration) float64 {
-	return p.of(e.at, now) / e.standing.share(now)
+	return p.weighed(e, p.Gamma, now)
 }
 
-// of is what the next request is expected to take at a node, in ns.
-func (p *cost) of(n *node, now time.Duration) float64 {
+// weighed is that with another weight of what waits there.
+func (p *cost) weighed(e *endpoint, gamma float64, now time.Duration) float64 {
+	n := e.at
 	wire := float64(p.RoundTrips) * float64(p.rtt(n, now))
+	return (wire + float64(p.service(n, now))*(1+gamma*p.waiting(n, now))) / e.standing.share(now)
+}
+
+// waiting is how many service times the next request waits at a node.
+func (p *cost) waiting(n *node, now time.Duration) float64 {
 	cores := 1.0
 	if n.Queue.Known && n.Queue.Value.Cores > 0 {
 		cores = n.Queue.Value.Cores
 	}
-	waiting := max(0, (p.queue(n, now)+1-cores)/cores)
-	return wire + float64(p.service(n, now))*(1+p.Gamma*waiting)
+	return max(0, (p.queue(n, now)+1-cores)/cores)
 }
 
 // queue is what is taken to be at a node's servers: what it reported, and what this proxy

@@ -1,9 +1,11 @@
 // Command tables writes the verdicts of runs into a page: between the comments
 // "table NAME" and "end NAME" it puts one table of the run of the experiment NAME,
-// judged anew from its samples. So no verdict in docs/reproduction.md is typed.
+// judged anew from its samples. So no verdict in docs/reproduction.md is typed. Of a file
+// that ends in .json, of `skerry proxy simulate --json`, it puts the table "simulated".
 // Start at fill.
 //
 //	go run ./test/tables docs/reproduction.md results/DIR...
+//	go run ./test/tables docs/proxy.md simulated.json
 package main
 
 import (
@@ -37,6 +39,12 @@ func write(args []string) error {
 	}
 	text := string(page)
 	for _, dir := range args[1:] {
+		if strings.HasSuffix(dir, ".json") {
+			if text, err = fillSimulated(text, dir); err != nil {
+				return fmt.Errorf("%s: %w", args[0], err)
+			}
+			continue
+		}
 		input, err := run.Collect(dir)
 		if err != nil {
 			return err
@@ -62,14 +70,18 @@ func replace(path, text string) error {
 
 // fill replaces what stands between the comments of the experiment.
 func fill(page string, in report.Input) (string, error) {
-	name := in.Experiment.Name
+	return place(page, in.Experiment.Name, table(in))
+}
+
+// place puts a table of a name where the page has room for it.
+func place(page, name, table string) (string, error) {
 	begin, end := "<!-- table "+name+" -->\n", "<!-- end "+name+" -->"
 	head, rest, ok := strings.Cut(page, begin)
 	_, tail, closed := strings.Cut(rest, end)
 	if !ok || !closed {
 		return "", fmt.Errorf("there is no place for %s: write %q and %q, a line each", name, strings.TrimSpace(begin), end)
 	}
-	return head + begin + table(in) + end + tail, nil
+	return head + begin + table + end + tail, nil
 }
 
 // table is what a run says of each claim, below a line that says which run.

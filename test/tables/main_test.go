@@ -117,3 +117,20 @@ func TestWriteAllOrNothing(t *testing.T) {
 		t.Error("no run was taken")
 	}
 }
+
+// What was simulated at several delays has a line for each case.
+func TestSimulated(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "s.json")
+	text := `[{"case": "8:0:0:0", "delayNs": 3000000, "policies": {"cost": {"goodputPerSecond": 2043.4}}},
+		{"case": "8:0:0:0", "delayNs": 10000000, "policies": {"cost": {"goodputPerSecond": 1500}}}]`
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	page, err := fillSimulated("a\n<!-- table simulated -->\nold\n<!-- end simulated -->\nb\n", path)
+	want := "a\n<!-- table simulated -->\n| W1:W2:W3:W4 | random | rap | rap-100ms | ewma | cost | oracle |\n|---|---|---|---|---|---|---|\n" +
+		"| 8:0:0:0 | 0 / 0 | 0 / 0 | 0 / 0 | 0 / 0 | 2043 / 1500 | 0 / 0 |\n<!-- end simulated -->\nb\n"
+	if err != nil || page != want {
+		t.Errorf("%v\n%s", err, page)
+	}
+}
