@@ -75,9 +75,8 @@ func (p *cost) pick(f *field, now time.Duration) *endpoint {
 		return f.lighter(f.local)
 	}
 	a, b := f.two(f.remote)
-	away := p.ofEndpoint(a, now)
-	if other := p.ofEndpoint(b, now); other < away || other == away && b.inFlight < a.inFlight {
-		a, away = b, other
+	if nearer, other := p.ofEndpoint(a, now), p.ofEndpoint(b, now); other < nearer || other == nearer && b.inFlight < a.inFlight {
+		a = b
 	}
 	if f.local == nil {
 		return a
