@@ -115,16 +115,22 @@ func (p *cost) ofEndpoint(e *endpoint, now time.Duration) float64 {
 func (p *cost) weighed(e *endpoint, gamma float64, now time.Duration) float64 {
 	n := e.at
 	wire := float64(p.RoundTrips) * float64(p.rtt(n, now))
-	return (wire + float64(p.service(n, now))*(1+gamma*p.waiting(n, now))) / e.standing.share(now)
+	service := float64(p.service(n, now)) / min(1, n.cores()) // of part of a core
+	return (wire + service*(1+gamma*p.waiting(n, now))) / e.standing.share(now)
 }
 
 // waiting is how many service times the next request waits at a node.
 func (p *cost) waiting(n *node, now time.Duration) float64 {
-	cores := 1.0
-	if n.Queue.Known && n.Queue.Value.Cores > 0 {
-		cores = n.Queue.Value.Cores
-	}
+	cores := max(1, n.cores())
 	return max(0, (p.queue(n, now)+1-cores)/cores)
+}
+
+// cores are how many may work at a node, 1 where that is not known.
+func (n *node) cores() float64 {
+	if n.Queue.Known && n.Queue.Value.Cores > 0 {
+		return n.Queue.Value.Cores
+	}
+	return 1
 }
 
 // queue is what is taken to be at a node's servers: what it reported, and what this proxy

@@ -29,9 +29,20 @@ type Reader struct {
 	root  string
 	cores float64 // of the machine, for pods without a limit
 	ram   float64
-	found map[string]string // by UID: the folder, below the controller's with version 1
+	found map[string]*group // by UID
 	next  time.Duration     // when those that were not found are looked for again
 }
+
+// group is a pod's control group.
+type group struct {
+	path   string // below the root, or with version 1 below the controller's
+	cores  float64
+	ram    float64       // limit in bytes
+	limits time.Duration // when these two are read again
+}
+
+// limitsEvery is how often limits are read: they change when somebody resizes a pod.
+const limitsEvery = time.Second
 
 // A Sample is what a pod uses.
 type Sample struct {
@@ -48,7 +59,7 @@ var ErrNoPod = errors.New("the pod has no control group here")
 
 // New reads below a folder: /sys/fs/cgroup, or where a container has that of its node.
 func New(root string, cores int) (*Reader, error) {
-	r := &Reader{root: root, cores: float64(cores), found: map[string]string{}}
+	r := &Reader{root: root, cores: float64(cores), found: map[string]*group{}}
 	if _, err := os.Stat(r.searched()); err != nil {
 		return nil, fmt.Errorf("%w at %s: %w", ErrNoGroups, root, err)
 	}
@@ -87,30 +98,60 @@ func (r *Reader) searched() string {
 
 // Read is what a pod uses; now is the time since any one moment.
 func (r *Reader) Read(uid string, now time.Duration) (Sample, error) {
-	group, err := r.group(uid, now)
+	g, err := r.group(uid, now)
 	if err != nil {
 		return Sample{}, err
 	}
-	read := r.read1
+	read, limits := r.read1, r.limits1
 	if r.v2() {
-		read = r.read2
+		read, limits = r.read2, r.limits2
 	}
-	s, err := read(group)
+	worked, used, err := read(g.path)
 	if errors.Is(err, fs.ErrNotExist) {
 		delete(r.found, uid)
 		return Sample{}, fmt.Errorf("%w: %s", ErrNoPod, uid)
 	}
-	return s, err
+	if err != nil {
+		return Sample{}, fmt.Errorf("read control group %s: %w", g.path, err)
+	}
+	if now >= g.limits {
+		r.limit(g, limits)
+		g.limits = now + limitsEvery
+	}
+	return Sample{Worked: worked, Cores: g.cores, RAM: share(used, g.ram)}, nil
+}
+
+// limit takes the least of a group's limits and of those that it is in: a pod has no more
+// than what all pods of its node have.
+func (r *Reader) limit(g *group, limits func(path string) (cores, ram float64)) {
+	g.cores, g.ram = r.cores, r.ram
+	for path := g.path; path != "." && path != "/"; path = filepath.Dir(path) {
+		cores, ram := limits(path)
+		if cores > 0 {
+			g.cores = min(g.cores, cores)
+		}
+		if ram > 0 && (g.ram == 0 || ram < g.ram) {
+			g.ram = ram
+		}
+	}
+}
+
+// share is what part of a limit is used; 0 where there is none.
+func share(used, limit float64) float64 {
+	if limit <= 0 {
+		return 0
+	}
+	return used / limit
 }
 
 // group finds a pod's, as the kubelet names it by the driver cgroupfs, podUID, or by
 // systemd, kubepods-…-podUID.slice with underscores.
-func (r *Reader) group(uid string, now time.Duration) (string, error) {
+func (r *Reader) group(uid string, now time.Duration) (*group, error) {
 	if g, ok := r.found[uid]; ok {
 		return g, nil
 	}
 	if now < r.next {
-		return "", fmt.Errorf("%w: %s", ErrNoPod, uid)
+		return nil, fmt.Errorf("%w: %s", ErrNoPod, uid)
 	}
 	top := r.searched()
 	seen := 0
@@ -125,8 +166,9 @@ func (r *Reader) group(uid string, now time.Duration) (string, error) {
 		}
 		seen++
 		if pod, ok := podOf(d.Name()); ok {
-			below, _ := filepath.Rel(top, path) // it is below
-			r.found[pod] = below
+			if below, err := filepath.Rel(top, path); err == nil && r.found[pod] == nil {
+				r.found[pod] = &group{path: below}
+			}
 			return fs.SkipDir
 		}
 		return nil
@@ -135,7 +177,7 @@ func (r *Reader) group(uid string, now time.Duration) (string, error) {
 		return g, err
 	}
 	r.next = now + searchEvery
-	return "", errors.Join(fmt.Errorf("%w: %s", ErrNoPod, uid), err)
+	return nil, errors.Join(fmt.Errorf("%w: %s", ErrNoPod, uid), err)
 }
 
 // podOf a group's name is the UID of the pod that it is of: 36 characters, or of a pod
@@ -148,67 +190,58 @@ func podOf(name string) (uid string, ok bool) {
 	return uid, ok && (len(uid) == 36 || len(uid) == 32)
 }
 
-// read2 reads a group of version 2.
-func (r *Reader) read2(group string) (Sample, error) {
-	dir := filepath.Join(r.root, group)
-	s := Sample{Cores: r.cores}
+// read2 reads CPU time and memory of a group of version 2.
+func (r *Reader) read2(path string) (worked time.Duration, used float64, err error) {
+	dir := filepath.Join(r.root, path)
 	stat, err := os.ReadFile(filepath.Join(dir, "cpu.stat"))
 	if err != nil {
-		return s, err
+		return 0, 0, err
 	}
 	for line := range bytes.Lines(stat) {
 		if rest, ok := bytes.CutPrefix(line, []byte("usage_usec ")); ok {
 			us, err := strconv.ParseInt(string(bytes.TrimSpace(rest)), 10, 64)
-			if err != nil {
-				return s, fmt.Errorf("read %s: %w", dir, err)
-			}
-			s.Worked = time.Duration(us) * time.Microsecond
+			return time.Duration(us) * time.Microsecond, numberIn(dir, "memory.current"), err
 		}
 	}
+	return 0, 0, errNoTime
+}
+
+var errNoTime = errors.New("it has no CPU time")
+
+// limits2 are those of a group of version 2; 0 is none.
+func (r *Reader) limits2(path string) (cores, ram float64) {
+	dir := filepath.Join(r.root, path)
 	if most, err := os.ReadFile(filepath.Join(dir, "cpu.max")); err == nil {
 		if f := strings.Fields(string(most)); len(f) == 2 {
-			s.limit(number(f[0]), number(f[1]))
+			cores = quotient(number(f[0]), number(f[1]))
 		}
 	}
-	s.RAM = r.share(numberIn(dir, "memory.current"), numberIn(dir, "memory.max"))
-	return s, nil
+	return cores, numberIn(dir, "memory.max")
 }
 
-// read1 reads groups of version 1.
-func (r *Reader) read1(group string) (Sample, error) {
-	s := Sample{Cores: r.cores}
-	text, err := os.ReadFile(filepath.Join(r.root, "cpuacct", group, "cpuacct.usage"))
+// read1 reads those of groups of version 1.
+func (r *Reader) read1(path string) (worked time.Duration, used float64, err error) {
+	text, err := os.ReadFile(filepath.Join(r.root, "cpuacct", path, "cpuacct.usage"))
 	if err != nil {
-		return s, err
+		return 0, 0, err
 	}
 	ns, err := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64)
-	if err != nil {
-		return s, fmt.Errorf("read %s: %w", group, err)
-	}
-	s.Worked = time.Duration(ns)
-	cpu := filepath.Join(r.root, "cpu", group)
-	s.limit(numberIn(cpu, "cpu.cfs_quota_us"), numberIn(cpu, "cpu.cfs_period_us"))
-	ram := filepath.Join(r.root, "memory", group)
-	s.RAM = r.share(numberIn(ram, "memory.usage_in_bytes"), numberIn(ram, "memory.limit_in_bytes"))
-	return s, nil
+	return time.Duration(ns), numberIn(filepath.Join(r.root, "memory", path), "memory.usage_in_bytes"), err
 }
 
-// limit takes a quota in a period, both in the same unit; none is without a limit.
-func (s *Sample) limit(quota, period float64) {
-	if quota > 0 && period > 0 {
-		s.Cores = quota / period
-	}
+// limits1 are those of groups of version 1; 0 is none.
+func (r *Reader) limits1(path string) (cores, ram float64) {
+	cpu := filepath.Join(r.root, "cpu", path)
+	cores = quotient(numberIn(cpu, "cpu.cfs_quota_us"), numberIn(cpu, "cpu.cfs_period_us"))
+	return cores, numberIn(filepath.Join(r.root, "memory", path), "memory.limit_in_bytes")
 }
 
-// share is what part of a limit, or of the machine's memory, is used.
-func (r *Reader) share(used, limit float64) float64 {
-	if limit <= 0 || r.ram > 0 && limit > r.ram {
-		limit = r.ram
-	}
-	if limit <= 0 {
+// quotient of a quota and its period; 0 where either says that there is none.
+func quotient(quota, period float64) float64 {
+	if quota <= 0 || period <= 0 {
 		return 0
 	}
-	return used / limit
+	return quota / period
 }
 
 // numberIn a file of a group; 0 where there is none.

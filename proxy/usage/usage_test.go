@@ -40,8 +40,16 @@ func TestVersion2(t *testing.T) {
 		t.Errorf("%+v, %v", got, err)
 	}
 	write(t, filepath.Join(pod, "cpu.max"), "max 10000\n")
-	if got, err := r.Read(uid, 0); err != nil || got.Cores != 8 {
+	if got, err := r.Read(uid, 500*time.Millisecond); err != nil || got.Cores != 2 {
+		t.Errorf("limits are read again after half a second: %+v, %v", got, err)
+	}
+	if got, err := r.Read(uid, 2*time.Second); err != nil || got.Cores != 8 {
 		t.Errorf("without a limit %+v, %v", got, err)
+	}
+	// What it is in has one.
+	write(t, filepath.Join(root, "kubepods.slice/cpu.max"), "5000 10000\n")
+	if got, err := r.Read(uid, 4*time.Second); err != nil || got.Cores != 0.5 {
+		t.Errorf("below a limit of all pods %+v, %v", got, err)
 	}
 }
 
