@@ -60,6 +60,7 @@ type agent struct {
 	link    *reports.Link
 	groups  *usage.Reader
 	fronts  map[frontKey]openFront
+	health  *health
 	last    map[snapshot.Key]reported
 	tick    int
 	ready   atomic.Bool
@@ -70,6 +71,7 @@ type agent struct {
 func Run(ctx context.Context, config Config, cluster Cluster, log *slog.Logger) error {
 	a := &agent{Config: config, cluster: cluster, log: log, start: time.Now(), fronts: map[frontKey]openFront{}, last: map[snapshot.Key]reported{}}
 	a.table = dispatch.NewTable(config.Node, a.now)
+	a.health = &health{log: log, here: config.Here, answers: map[snapshot.Key]*answer{}}
 	if err := a.open(); err != nil {
 		return errors.Join(err, a.close())
 	}
@@ -110,6 +112,7 @@ func (a *agent) open() (err error) {
 
 // close gives it back.
 func (a *agent) close() (err error) {
+	a.health.close()
 	if a.rules != nil {
 		err = a.rules.Close()
 	}

@@ -87,7 +87,7 @@ func web(pods ...string) snapshot.Change {
 			{Name: "http", Protocol: snapshot.TCP, Port: 80, NodePort: 30080},
 			{Name: "dns", Protocol: snapshot.UDP, Port: 53, NodePort: 30053},
 		},
-		Refusals: []string{"port 9: SCTP is not carried"},
+		Refusals: []string{"port 9: SCTP is not carried"}, HealthPort: 31000,
 	}
 	for i, port := range []uint16{8080, 8053} {
 		for _, ip := range pods {
@@ -122,6 +122,10 @@ func TestService(t *testing.T) {
 		t.Errorf("refused is %q", why)
 	}
 	observe(t)
+	healthy(t, http.StatusOK, `"localEndpoints":2`)
+	c.changes <- web()
+	await(t, "nobody serves", func() bool { return ask("tcp", "10.96.0.5:80") == "" })
+	healthy(t, http.StatusServiceUnavailable, `"localEndpoints":0`)
 	c.changes <- web("10.1.0.12")
 	await(t, "only the second pod answers", func() bool {
 		for range 4 {
@@ -142,6 +146,9 @@ func TestService(t *testing.T) {
 	}
 	if got := ask("tcp", "10.96.0.5:80"); got != "" {
 		t.Errorf("after the end %q answers", got)
+	}
+	if _, err := http.Get("http://10.1.0.1:31000/healthz"); err == nil {
+		t.Error("after the end the health check port answers")
 	}
 }
 
@@ -169,6 +176,20 @@ func observe(t *testing.T) {
 				t.Errorf("%s: no %s in\n%s", path, part, body)
 			}
 		}
+	}
+}
+
+// healthy asks as a load balancer does whether the node has endpoints.
+func healthy(t *testing.T, status int, part string) {
+	t.Helper()
+	answer, err := http.Get("http://10.1.0.1:31000/healthz")
+	if err != nil {
+		t.Fatal(err)
+	}
+	body, _ := io.ReadAll(answer.Body)
+	_ = answer.Body.Close()
+	if answer.StatusCode != status || !strings.Contains(string(body), part) || !strings.Contains(string(body), `"name":"web"`) {
+		t.Errorf("the health check port answers %s, %s", answer.Status, body)
 	}
 }
 

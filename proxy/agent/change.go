@@ -40,6 +40,7 @@ func (a *agent) change(c snapshot.Change) {
 	if len(c.Nodes) > 0 {
 		a.link.SetPeers(a.peers())
 	}
+	a.health.set(a.table.Health())
 	a.bring()
 }
 

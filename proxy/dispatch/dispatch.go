@@ -178,6 +178,35 @@ func (t *Table) Fronts(of func(p snapshot.Protocol, service snapshot.Key, at net
 	return w
 }
 
+// Health is what a Service's health check port is to answer: how many endpoints this node
+// has, the fewest of its ports.
+type Health struct {
+	Port  uint16
+	Local int
+}
+
+// Health is that of every Service which has such a port.
+func (t *Table) Health() map[snapshot.Key]Health {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	all := map[snapshot.Key]Health{}
+	for key, s := range t.services {
+		if s.HealthPort == 0 {
+			continue
+		}
+		h := Health{Port: s.HealthPort}
+		for i, p := range s.ports {
+			p.mu.Lock()
+			if i == 0 || p.local < h.Local {
+				h.Local = p.local
+			}
+			p.mu.Unlock()
+		}
+		all[key] = h
+	}
+	return all
+}
+
 // Nodes are the addresses of all nodes.
 func (t *Table) Nodes() map[string][]netip.Addr {
 	t.mu.RLock()

@@ -1,0 +1,94 @@
+package agent
+
+import (
+	"encoding/json"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/netip"
+	"sync/atomic"
+	"time"
+
+	"skerry.dev/skerry/proxy/dispatch"
+	"skerry.dev/skerry/proxy/snapshot"
+)
+
+// health answers load balancers at the health check ports of Services whose external
+// traffic stays local: 200 where this node has endpoints, 503 where it has none, as
+// kube-proxy does.
+type health struct {
+	log     *slog.Logger
+	here    []netip.Addr
+	answers map[snapshot.Key]*answer
+}
+
+// answer is what one Service's port answers.
+type answer struct {
+	service snapshot.Key
+	port    uint16
+	local   atomic.Int64
+	servers []*http.Server
+}
+
+// set has the ports of these Services answered, and no others. A port that cannot be had
+// is told, and tried again with the next change.
+func (h *health) set(want map[snapshot.Key]dispatch.Health) {
+	for key, a := range h.answers {
+		if w, ok := want[key]; !ok || w.Port != a.port {
+			a.stop()
+			delete(h.answers, key)
+		}
+	}
+	for key, w := range want {
+		a := h.answers[key]
+		if a == nil {
+			a = &answer{service: key, port: w.Port}
+			if err := a.start(h.here); err != nil {
+				h.log.Error("a health check port is not answered", "service", key, "port", w.Port, "reason", err)
+				a.stop()
+				continue
+			}
+			h.answers[key] = a
+		}
+		a.local.Store(int64(w.Local))
+	}
+}
+
+// close ends all.
+func (h *health) close() { h.set(nil) }
+
+// headerTime is how long a load balancer may take to ask.
+const headerTime = 5 * time.Second
+
+// start answers at each of this node's addresses.
+func (a *answer) start(here []netip.Addr) error {
+	for _, at := range here {
+		l, err := net.ListenTCP("tcp", net.TCPAddrFromAddrPort(netip.AddrPortFrom(at, a.port)))
+		if err != nil {
+			return err
+		}
+		s := &http.Server{Handler: a, ReadHeaderTimeout: headerTime}
+		a.servers = append(a.servers, s)
+		go func() { _ = s.Serve(l) }() // it ends by stop
+	}
+	return nil
+}
+
+func (a *answer) stop() {
+	for _, s := range a.servers {
+		_ = s.Close()
+	}
+}
+
+// ServeHTTP implements http.Handler, in kube-proxy's words.
+func (a *answer) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
+	local := a.local.Load()
+	w.Header().Set("Content-Type", "application/json")
+	if local == 0 {
+		w.WriteHeader(http.StatusServiceUnavailable)
+	}
+	_ = json.NewEncoder(w).Encode(map[string]any{ // who has gone need not know
+		"service":        map[string]string{"namespace": a.service.Namespace, "name": a.service.Name},
+		"localEndpoints": local,
+	})
+}
