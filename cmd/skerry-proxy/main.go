@@ -50,6 +50,9 @@ func command() *cobra.Command {
 				}
 			}
 			cluster, err := source.Connect(kubeconfig, config.Node)
+			if errors.Is(err, source.ErrNowhere) {
+				return console.Usage(err, "give --kubeconfig FILE, or run it by deploy/proxy")
+			}
 			if err != nil {
 				return err
 			}

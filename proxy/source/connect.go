@@ -1,16 +1,27 @@
 package source
 
 import (
+	"errors"
 	"fmt"
 
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 )
+
+// ErrNowhere is of a proxy that is neither in a pod nor was told.
+var ErrNowhere = errors.New("nothing says where the API server is: this is no pod, and no kubeconfig is given")
 
 // Connect prepares to watch for a node by a kubeconfig; without one as the pod may which
 // this runs in.
 func Connect(kubeconfig, node string) (*Watcher, error) {
-	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	config, err := rest.InClusterConfig()
+	if kubeconfig != "" {
+		config, err = clientcmd.BuildConfigFromFlags("", kubeconfig)
+	}
+	if errors.Is(err, rest.ErrNotInCluster) {
+		return nil, ErrNowhere
+	}
 	if err != nil {
 		return nil, fmt.Errorf("find the API server: %w", err)
 	}

@@ -2,6 +2,7 @@ package source
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -180,6 +181,17 @@ func awaitEvent(t *testing.T, client *fake.Clientset) {
 		if time.Since(begun) > patience {
 			t.Fatal("no Event is told")
 		}
+	}
+}
+
+// One that is neither in a pod nor told says so, and not what a library says.
+func TestConnectNowhere(t *testing.T) {
+	t.Setenv("KUBERNETES_SERVICE_HOST", "")
+	if _, err := Connect("", "n1"); !errors.Is(err, ErrNowhere) {
+		t.Errorf("in no pod: %v", err)
+	}
+	if _, err := Connect(t.TempDir()+"/none", "n1"); err == nil || errors.Is(err, ErrNowhere) {
+		t.Errorf("by a file that is not there: %v", err)
 	}
 }
 
