@@ -286,12 +286,14 @@ func (b *Balancer) give(e *endpoint, now time.Duration) Ticket {
 }
 
 // InFlight is what this balancer has at the servers of each node, on average since it was
-// told of their queues.
-func (b *Balancer) InFlight(now time.Duration) map[string]float64 {
-	all := map[string]float64{}
+// told of their queues; nil where it has nothing anywhere.
+func (b *Balancer) InFlight(now time.Duration) (all map[string]float64) {
 	for _, n := range b.field.nodes {
 		n.move(now, 0)
 		if span := now - n.seen.opened; span > 0 && n.seen.area > 0 {
+			if all == nil {
+				all = map[string]float64{}
+			}
 			all[n.Name] = b.options.atServer(n, now) * n.seen.area / float64(span)
 		}
 	}

@@ -184,7 +184,7 @@ func TestNothingIsLeft(t *testing.T) {
 	if os.Getenv("SKERRY_TEST_HOLD") != "" {
 		rules(t)
 		fmt.Println("held")
-		time.Sleep(time.Hour)
+		<-t.Context().Done() // it is killed
 	}
 	other := &nftables.Table{Name: "others", Family: nftables.TableFamilyIPv4}
 	conn := &nftables.Conn{}

@@ -11,10 +11,10 @@ import (
 	"fmt"
 	"hash/maphash"
 	"net/netip"
+	"slices"
 	"sync"
 	"time"
 
-	"skerry.dev/skerry/proxy/balance"
 	"skerry.dev/skerry/proxy/capture"
 	"skerry.dev/skerry/proxy/route"
 	"skerry.dev/skerry/proxy/snapshot"
@@ -28,11 +28,9 @@ var (
 
 // A Table is all Services, seen from a node.
 type Table struct {
-	at  route.Place
-	now func() time.Duration
-	// Options are what policies have beside their name.
-	options balance.Options
-	seed    maphash.Seed
+	at   route.Place
+	now  func() time.Duration
+	seed maphash.Seed
 
 	mu        sync.RWMutex
 	services  map[snapshot.Key]*service
@@ -45,6 +43,7 @@ type Table struct {
 type service struct {
 	*snapshot.Service
 	ports []*port
+	pods  []string // of this node, by their UIDs
 }
 
 // front is where clients call: a port of a Service from within the cluster, or from
@@ -114,12 +113,22 @@ func (t *Table) put(key snapshot.Key, s *snapshot.Service, was *service) error {
 			return fmt.Errorf("service %s: %w", key, err)
 		}
 		now.ports = append(now.ports, p)
+		now.addPods(s.Ports[i].Endpoints, t.at.Node)
 	}
 	t.services[key] = now
 	for _, p := range now.ports {
 		t.announce(now, p)
 	}
 	return nil
+}
+
+// addPods adds those of a node, each once.
+func (s *service) addPods(endpoints []snapshot.Endpoint, node string) {
+	for _, e := range endpoints {
+		if e.Node == node && e.PodUID != "" && !slices.Contains(s.pods, e.PodUID) {
+			s.pods = append(s.pods, e.PodUID)
+		}
+	}
 }
 
 // announce has clients that call a port find it.

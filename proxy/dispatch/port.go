@@ -67,8 +67,7 @@ func (t *Table) port(s *snapshot.Service, p *snapshot.Port, was *service) (*port
 	defer now.mu.Unlock()
 	r := route.Of(s, p, t.at)
 	now.Port, now.affinity, now.local = p, s.Affinity, r.Local
-	options := t.options
-	options.Policy = cmp.Or(s.Policy, balance.Cost)
+	options := balance.Options{Policy: cmp.Or(s.Policy, balance.Cost)}
 	apart := s.InternalLocal != s.ExternalLocal
 	if apart == (now.internal == now.external) {
 		now.external = nil
@@ -228,14 +227,9 @@ func (t *Table) Flights() []Flights {
 	now := t.now()
 	var all []Flights
 	for key, s := range t.services {
-		f := Flights{Service: key, ByNode: map[string]Flight{}}
+		f := Flights{Service: key, ByNode: map[string]Flight{}, Pods: s.pods}
 		for _, p := range s.ports {
 			p.flights(f.ByNode, now)
-			for _, e := range p.Endpoints {
-				if e.Node == t.at.Node && e.PodUID != "" && !slices.Contains(f.Pods, e.PodUID) {
-					f.Pods = append(f.Pods, e.PodUID)
-				}
-			}
 		}
 		all = append(all, f)
 	}
