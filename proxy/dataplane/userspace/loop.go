@@ -30,6 +30,7 @@ type loop struct {
 	plane     *Plane
 	epoll     int
 	wake      int // an eventfd
+	kept      int // for one connection more than there are descriptors
 	listeners map[int]netip.AddrPort
 	sides     []*side // by descriptor
 	scratch   []byte
@@ -95,7 +96,7 @@ func (l *loop) obey() {
 }
 
 func newLoop(p *Plane) (*loop, error) {
-	l := &loop{plane: p, epoll: -1, wake: -1, listeners: map[int]netip.AddrPort{}, scratch: make([]byte, scratchSize), start: time.Now()}
+	l := &loop{plane: p, epoll: -1, wake: -1, kept: keep(), listeners: map[int]netip.AddrPort{}, scratch: make([]byte, scratchSize), start: time.Now()}
 	l.fronts, l.answering = map[int]*front{}, map[int]*session{}
 	var err error
 	if l.epoll, err = unix.EpollCreate1(unix.EPOLL_CLOEXEC); err != nil {
@@ -236,72 +237,6 @@ func (l *loop) turns() {
 			l.busy = append(l.busy, s)
 		}
 	}
-}
-
-// accept takes what waits at a listener.
-func (l *loop) accept(listener int, at netip.AddrPort) {
-	for range acceptsMost {
-		fd, from, err := unix.Accept4(listener, unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC)
-		if err != nil {
-			// Nothing more; or one that has gone, or no descriptors: what waits is told again.
-			return
-		}
-		l.counts.accepted.Add(1)
-		if least := l.plane.least(); l.counts.open.Load() > least.counts.open.Load()*5/4+unevenMost &&
-			least.tell(func(other *loop) { other.take(fd, fromKernel(from), at) }) {
-			continue
-		}
-		l.take(fd, fromKernel(from), at)
-	}
-}
-
-// unevenMost is how many connections, and a quarter, a loop may have above that which has
-// least: the kernel deals them out by a hash, and few are dealt unevenly.
-const unevenMost = 1
-
-// least is the loop with the fewest connections.
-func (p *Plane) least() *loop {
-	least := p.loops[0]
-	for _, l := range p.loops[1:] {
-		if l.counts.open.Load() < least.counts.open.Load() {
-			least = l
-		}
-	}
-	return least
-}
-
-// take begins a connection.
-func (l *loop) take(fd int, client, at netip.AddrPort) {
-	setUp(fd)
-	local := at
-	if at.Addr().IsUnspecified() {
-		var err error
-		if local, err = localOf(fd); err != nil {
-			l.refuse(fd)
-			return
-		}
-	}
-	target, err := l.plane.config.Target(fd, local)
-	if err != nil {
-		l.refuse(fd)
-		return
-	}
-	c := &conn{loop: l}
-	c.client = side{fd: fd, conn: c, to: &c.server, up: true, writable: true}
-	c.server = side{fd: -1, conn: c, to: &c.client}
-	c.choice.Call = Call{Target: target, Client: client}
-	if err := l.add(&c.client); err != nil {
-		l.refuse(fd)
-		return
-	}
-	l.counts.open.Add(1)
-	c.callNext()
-}
-
-func (l *loop) refuse(fd int) {
-	l.counts.refused.Add(1)
-	lingerNot(fd)
-	_ = unix.Close(fd)
 }
 
 // add has epoll tell of a side.
@@ -482,7 +417,7 @@ func (l *loop) close() error {
 		p.close()
 	}
 	var err error
-	for _, fd := range []int{l.epoll, l.wake} {
+	for _, fd := range []int{l.epoll, l.wake, l.kept} {
 		if fd >= 0 {
 			err = errors.Join(err, unix.Close(fd))
 		}

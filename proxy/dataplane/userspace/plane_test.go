@@ -5,11 +5,9 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
-	"flag"
 	"io"
 	"net"
 	"net/netip"
-	"os"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -386,86 +384,5 @@ func TestDrain(t *testing.T) {
 		}
 	case <-time.After(patience):
 		t.Error("it goes on though nothing is open")
-	}
-}
-
-// connections is how many TestNothingLeaks makes; make show has it make 100,000.
-var connections = flag.Int("connections", 5000, "how many connections TestNothingLeaks makes")
-
-// After any mixture of ends no counter and no descriptor is left over.
-func TestNothingLeaks(t *testing.T) {
-	count := *connections
-	c := &choosing{endpoints: []netip.AddrPort{server(t, misbehave), closedPort(t), server(t, misbehave)}}
-	p, at := planeOf(t, c, Config{})
-	before := descriptors(t)
-	var all sync.WaitGroup
-	each := make(chan int)
-	for range 32 {
-		all.Go(func() {
-			for i := range each {
-				visit(at, i)
-			}
-		})
-	}
-	for i := range count {
-		each <- i
-	}
-	close(each)
-	all.Wait()
-	await(t, "all are closed", func() bool { return p.Counts().Open == 0 && c.inFlight.Load() == 0 })
-	if n := p.Counts().Accepted; n < int64(count)*9/10 {
-		t.Errorf("%d of %d were accepted", n, count)
-	}
-	await(t, "descriptors", func() bool { return descriptors(t) <= before+2*2*sparesMost+4 })
-}
-
-func descriptors(t *testing.T) int {
-	t.Helper()
-	list, err := os.ReadDir("/proc/self/fd")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return len(list)
-}
-
-// misbehave answers by the first byte: e echoes, r resets, c closes at once, h ends its
-// side and reads on.
-func misbehave(s *net.TCPConn) {
-	defer s.Close()
-	first := make([]byte, 1)
-	if _, err := io.ReadFull(s, first); err != nil {
-		return
-	}
-	switch first[0] {
-	case 'e':
-		_, _ = io.Copy(s, s)
-	case 'r':
-		_ = s.SetLinger(0)
-	case 'h':
-		_, _ = s.Write(first)
-		_ = s.CloseWrite()
-		_, _ = io.Copy(io.Discard, s)
-	}
-}
-
-// visit is a client of a kind that comes by turns.
-func visit(at string, i int) {
-	conn, err := net.DialTimeout("tcp", at, patience)
-	if err != nil {
-		return
-	}
-	c := conn.(*net.TCPConn)
-	defer c.Close()
-	_ = c.SetDeadline(time.Now().Add(patience))
-	_, _ = c.Write([]byte{"erch"[i%4]})
-	switch i / 4 % 4 {
-	case 0:
-		_ = c.CloseWrite()
-		_, _ = io.Copy(io.Discard, c)
-	case 1:
-		_ = c.SetLinger(0)
-	case 2:
-		_, _ = c.Write(make([]byte, 1000))
-		_, _ = c.Read(make([]byte, 10))
 	}
 }

@@ -1,0 +1,136 @@
+package userspace
+
+import (
+	"flag"
+	"io"
+	"net"
+	"net/netip"
+	"os"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// Without descriptors a connection is refused, and none waits; with some again the next is
+// served.
+func TestNoDescriptors(t *testing.T) {
+	c := &choosing{endpoints: []netip.AddrPort{server(t, echo)}}
+	p, at := planeOf(t, c, Config{Loops: 1})
+	conn := dial(t, at)
+	_, _ = conn.Write([]byte("x"))
+	_, _ = io.ReadFull(conn, make([]byte, 1))
+	client, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = syscall.Close(client) }()
+	var was syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &was); err != nil {
+		t.Fatal(err)
+	}
+	few := was
+	few.Cur = uint64(client + 100)
+	if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &few); err != nil {
+		t.Fatal(err)
+	}
+	var taken []int
+	for fd, err := syscall.Dup(client); err == nil; fd, err = syscall.Dup(client) {
+		taken = append(taken, fd)
+	}
+	to := netip.MustParseAddrPort(at)
+	_ = syscall.Connect(client, &syscall.SockaddrInet4{Addr: to.Addr().As4(), Port: int(to.Port())}) // it may be reset as it calls
+	await(t, "one is refused", func() bool { return p.Counts().Refused == 1 })
+	for _, fd := range taken {
+		_ = syscall.Close(fd)
+	}
+	if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &was); err != nil {
+		t.Fatal(err)
+	}
+	other := dial(t, at)
+	_, _ = other.Write([]byte("y"))
+	if _, err := io.ReadFull(other, make([]byte, 1)); err != nil {
+		t.Errorf("with descriptors again: %v", err)
+	}
+}
+
+// connections is how many TestNothingLeaks makes; make show has it make 100,000.
+var connections = flag.Int("connections", 5000, "how many connections TestNothingLeaks makes")
+
+// After any mixture of ends no counter and no descriptor is left over.
+func TestNothingLeaks(t *testing.T) {
+	count := *connections
+	c := &choosing{endpoints: []netip.AddrPort{server(t, misbehave), closedPort(t), server(t, misbehave)}}
+	p, at := planeOf(t, c, Config{})
+	before := descriptors(t)
+	var all sync.WaitGroup
+	each := make(chan int)
+	for range 32 {
+		all.Go(func() {
+			for i := range each {
+				visit(at, i)
+			}
+		})
+	}
+	for i := range count {
+		each <- i
+	}
+	close(each)
+	all.Wait()
+	await(t, "all are closed", func() bool { return p.Counts().Open == 0 && c.inFlight.Load() == 0 })
+	if n := p.Counts().Accepted; n < int64(count)*9/10 {
+		t.Errorf("%d of %d were accepted", n, count)
+	}
+	await(t, "descriptors", func() bool { return descriptors(t) <= before+2*2*sparesMost+4 })
+}
+
+func descriptors(t *testing.T) int {
+	t.Helper()
+	list, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(list)
+}
+
+// misbehave answers by the first byte: e echoes, r resets, c closes at once, h ends its
+// side and reads on.
+func misbehave(s *net.TCPConn) {
+	defer s.Close()
+	first := make([]byte, 1)
+	if _, err := io.ReadFull(s, first); err != nil {
+		return
+	}
+	switch first[0] {
+	case 'e':
+		_, _ = io.Copy(s, s)
+	case 'r':
+		_ = s.SetLinger(0)
+	case 'h':
+		_, _ = s.Write(first)
+		_ = s.CloseWrite()
+		_, _ = io.Copy(io.Discard, s)
+	}
+}
+
+// visit is a client of a kind that comes by turns.
+func visit(at string, i int) {
+	conn, err := net.DialTimeout("tcp", at, patience)
+	if err != nil {
+		return
+	}
+	c := conn.(*net.TCPConn)
+	defer c.Close()
+	_ = c.SetDeadline(time.Now().Add(patience))
+	_, _ = c.Write([]byte{"erch"[i%4]})
+	switch i / 4 % 4 {
+	case 0:
+		_ = c.CloseWrite()
+		_, _ = io.Copy(io.Discard, c)
+	case 1:
+		_ = c.SetLinger(0)
+	case 2:
+		_, _ = c.Write(make([]byte, 1000))
+		_, _ = c.Read(make([]byte, 10))
+	}
+}
