@@ -126,10 +126,10 @@ func (c *Cluster) awaitNodes(ctx context.Context) error {
 	return nil
 }
 
-// awaitPods waits until every pod of the cluster is ready.
-func (c *Cluster) awaitPods(ctx context.Context) error {
+// awaitPods waits until the pods of the cluster that a selector names are ready.
+func (c *Cluster) awaitPods(ctx context.Context, selector string) error {
 	return c.await(ctx, "a pod", func(ctx context.Context) error {
-		_, err := c.podsReady(ctx, meta.NamespaceAll, "")
+		_, err := c.podsReady(ctx, meta.NamespaceAll, selector)
 		return err
 	})
 }

@@ -17,21 +17,25 @@ import (
 
 // testChosen has two clusters with the same ranges, pods on bridges and Services by iptables
 // stand side by side: each serves its own, also from pod to pod of one node over a Service,
-// where the answer would go past the Service's address if its bridge were not filtered.
+// where the answer would go past the Service's address if its bridge were not filtered; and the
+// other by its NodePort.
 func testChosen(t *testing.T, paths map[string]string) {
 	s := spec.Spec{CNI: spec.CNIBridge, Pods: netip.MustParsePrefix("10.244.0.0/16"), Services: netip.MustParsePrefix("10.96.0.0/16")}
 	if _, err := exec.LookPath("iptables"); err == nil {
 		s.Proxy = spec.ProxyIPTables
 	}
-	topo := topology.Topology{Clusters: []topology.Cluster{{Name: "c1", Nodes: []string{"n"}}, {Name: "c2", Nodes: []string{"n"}}}}
+	topo := topology.Topology{Dual: true, Clusters: []topology.Cluster{{Name: "c1", Nodes: []string{"n"}}, {Name: "c2", Nodes: []string{"n"}}}}
+	if preflight.Refuse(&topo, s, time.Now()) != nil {
+		topo.Dual = false // a kernel without IPv6
+	}
 	if err := preflight.Refuse(&topo, s, time.Now()); err != nil {
 		t.Skip(err)
 	}
-	_, clusters := takeUp(t, "cluster-chosen", topo, cluster.Options{Programs: paths, Spec: s})
+	lab, clusters := takeUp(t, "cluster-chosen", topo, cluster.Options{Programs: paths, Spec: s})
 	addresses := map[string]bool{}
 	for i, workload := range []string{"hello-world", "static-reply"} { // of 13 and 1000 bytes
 		c := clusters[i]
-		w := cluster.Workload{Name: "web", Nodes: []topology.Ref{topology.Ref(c.Name + "/n")}, Port: 8080, NodePort: 30080, Args: []string{"serve", workload, "--listen", "0.0.0.0:8080"}}
+		w := cluster.Workload{Name: "web", Nodes: []topology.Ref{topology.Ref(c.Name + "/n")}, Port: 8080, NodePort: 30080, Args: []string{"serve", workload, "--listen", ":8080"}}
 		asker := w
 		asker.Name, asker.NodePort = "asker", 30081
 		for _, w := range []cluster.Workload{w, asker} {
@@ -57,6 +61,9 @@ func testChosen(t *testing.T, paths map[string]string) {
 	}
 	if len(addresses) != 1 {
 		t.Errorf("pods of the two clusters have %v, want one address for both", addresses)
+	}
+	if topo.Dual {
+		dualLink(t, lab, 30080, podOf(t, clusters[1], "asker"))
 	}
 	refusals(t, clusters[0])
 }

@@ -95,7 +95,8 @@ func dirOf(lab *host.Lab, cluster string) string {
 const startTimeout = 5 * time.Minute
 
 // Up makes every cluster of a lab a Kubernetes cluster, in parallel, and returns
-// when all nodes and pods are ready. After an error the lab is to be taken down.
+// when all nodes and pods are ready, but for those that AwaitMetrics waits for. After an
+// error the lab is to be taken down.
 func Up(ctx context.Context, lab *host.Lab, o Options) ([]*Cluster, error) {
 	clusters, err := startAll(ctx, lab, o)
 	if err != nil && ctx.Err() == nil {
@@ -183,7 +184,7 @@ func (c *Cluster) start(ctx context.Context, packed <-chan struct{}) error {
 	if err := c.awaitNodes(ctx); err != nil {
 		return err
 	}
-	if err := c.awaitPods(ctx); err != nil {
+	if err := c.awaitPods(ctx, "!"+metricsLabel); err != nil {
 		return err
 	}
 	return c.record()
@@ -311,7 +312,7 @@ func (c *Cluster) kept() []string {
 }
 
 // pollPause lies between two looks at what is starting.
-const pollPause = 20 * time.Millisecond
+const pollPause = 50 * time.Millisecond
 
 func (c *Cluster) dirOf(m member) string { return filepath.Join(c.plane.dir, m.Name) }
 

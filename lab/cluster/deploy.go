@@ -66,7 +66,7 @@ func (w Workload) protocols() (all []core.Protocol) {
 
 const namespace = "default"
 
-// deployTimeout bounds how long a workload may take until its pod is ready.
+// deployTimeout bounds how long a workload may take until its pod is ready, or gone.
 const deployTimeout = time.Minute
 
 // labelsOf the pods of a workload or a job; selectorOf chooses them.
@@ -296,8 +296,11 @@ func (c *Cluster) ServiceIPs(ctx context.Context, name string) ([]string, error)
 	return service.Spec.ClusterIPs, nil
 }
 
-// Remove takes a workload away and returns when it and its pods are gone.
+// Remove takes a workload away and returns when it and its pods are gone, or fails after as
+// long as Deploy has: pods of a node that is not there stay.
 func (c *Cluster) Remove(ctx context.Context, name string) error {
+	ctx, cancel := context.WithTimeout(ctx, deployTimeout)
+	defer cancel()
 	policy := meta.DeletePropagationForeground
 	if err := c.client.AutoscalingV2().HorizontalPodAutoscalers(namespace).Delete(ctx, name, meta.DeleteOptions{}); gone(err) != nil {
 		return fmt.Errorf("remove %s: %w", name, err)

@@ -13,7 +13,6 @@ import (
 	"testing"
 
 	"skerry.dev/skerry/lab/cluster"
-	"skerry.dev/skerry/lab/host"
 	"skerry.dev/skerry/lab/topology"
 )
 
@@ -34,9 +33,9 @@ func shipped(t *testing.T) []byte {
 // installs has the proxy that Skerry ships on every node, as its manifests say: a Service
 // that opts in is balanced over the pods of both nodes, at its address and at any node's
 // port, and by nobody once the proxy is taken away.
-func installs(t *testing.T, lab *host.Lab) {
-	c := open(t, lab)
-	mustKubectl(t, lab, "--namespace", "kube-system", "create", "secret", "generic", "skerry-proxy-keys", "--from-literal=key="+strings.Repeat("k", 32))
+func installs(t *testing.T, on site) {
+	c := open(t, on)
+	mustKubectl(t, on, "--namespace", "kube-system", "create", "secret", "generic", "skerry-proxy-keys", "--from-literal=key="+strings.Repeat("k", 32))
 	installed, err := c.Install(t.Context(), shipped(t))
 	if err != nil {
 		t.Fatal(err)
@@ -52,8 +51,8 @@ func installs(t *testing.T, lab *host.Lab) {
 			remove()
 		}
 	})
-	w := hello
-	w.Nodes, w.Anywhere = []topology.Ref{"c1/worker", "c1/head"}, true
+	w := hello(on)
+	w.Nodes, w.Anywhere = []topology.Ref{on.worker(), on.head()}, true
 	w.Labels = map[string]string{"service.kubernetes.io/service-proxy-name": "skerry"}
 	w.Annotations = map[string]string{"proxy.skerry.dev/policy": "round-robin"}
 	if err := c.Deploy(t.Context(), w); err != nil {
@@ -68,27 +67,27 @@ func installs(t *testing.T, lab *host.Lab) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, at := range []string{address + ":8080", "10.1.0.1:30080", helloAt} {
-		eventually(t, at, func() error { return answers(t, lab, at) })
+	for _, at := range []string{address + ":8080", on.at("head", helloPort), on.at("worker", helloPort)} {
+		eventually(t, at, func() error { return answers(t, on, at) })
 		for range 9 {
-			if err := answers(t, lab, at); err != nil {
+			if err := answers(t, on, at); err != nil {
 				t.Errorf("%s: %v", at, err)
 			}
 		}
 	}
-	eventually(t, "both pods chosen, of both known", func() error { return balanced(t, lab) })
-	if uses, err := installed.Use(); err != nil || len(uses) != 2 || uses["c1/worker"].CPU <= 0 {
+	eventually(t, "both pods chosen, of both known", func() error { return balanced(t, on) })
+	if uses, err := installed.Use(); err != nil || len(uses) != 3 || uses[on.worker()].CPU <= 0 {
 		t.Errorf("used %+v, %v", uses, err)
 	}
 	var said bytes.Buffer
-	if err := installed.Log(t.Context(), &said); err != nil || strings.Count(said.String(), `"msg":"ready"`) != 2 {
+	if err := installed.Log(t.Context(), &said); err != nil || strings.Count(said.String(), `"msg":"ready"`) != 3 {
 		t.Errorf("said %v, %s", err, &said)
 	}
 	if err := installed.Err(); err != nil {
 		t.Error(err)
 	}
 	remove()
-	if err := answers(t, lab, helloAt); err == nil {
+	if err := answers(t, on, on.at("worker", helloPort)); err == nil {
 		t.Error("without the proxy somebody answers: kube-proxy has not left the Service alone")
 	}
 	if _, err := c.Install(t.Context(), []byte("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, namespace: default}\n")); !errors.Is(err, cluster.ErrOneDaemonSet) {
@@ -98,10 +97,10 @@ func installs(t *testing.T, lab *host.Lab) {
 
 // balanced asks the head's proxy whether it has chosen both pods, and what it has heard of
 // their nodes.
-func balanced(t *testing.T, lab *host.Lab) error {
+func balanced(t *testing.T, on site) error {
 	t.Helper()
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, address string) (net.Conn, error) {
-		return lab.Dial(ctx, "c1/head", address)
+		return on.lab.Dial(ctx, on.head(), address)
 	}}}
 	answer, err := client.Get("http://127.0.0.1:4482/v1/explain?service=default/hello")
 	if err != nil {

@@ -3,7 +3,6 @@ package cluster_test
 import (
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"path/filepath"
 	"slices"
@@ -14,16 +13,16 @@ import (
 	"golang.org/x/sys/unix"
 
 	"skerry.dev/skerry/lab/cluster"
-	"skerry.dev/skerry/lab/host"
 	"skerry.dev/skerry/lab/topology"
 )
 
-// testReplicas holds that each node serves by a pod of its own, to which its NodePort
+// replicates holds that each node serves by a pod of its own, to which its NodePort
 // leads and no other.
-func testReplicas(t *testing.T, lab *host.Lab, c *cluster.Cluster) {
+func replicates(t *testing.T, on site) {
+	c := open(t, on)
 	const nodePort, asked = 30081, 30
 	w := cluster.Workload{
-		Name: "both", Nodes: []topology.Ref{"c1/head", "c1/worker"}, Port: 8080, NodePort: nodePort,
+		Name: "both", Nodes: []topology.Ref{on.head(), on.worker()}, Port: 8080, NodePort: nodePort,
 		Args: []string{"serve", "hello-world", "--listen", "0.0.0.0:8080"},
 	}
 	if err := c.Deploy(t.Context(), w); err != nil {
@@ -33,13 +32,13 @@ func testReplicas(t *testing.T, lab *host.Lab, c *cluster.Cluster) {
 	if err != nil || len(pods) != len(w.Nodes) || pods[0].Node == pods[1].Node {
 		t.Fatalf("its pods are %+v, %v", pods, err)
 	}
-	if pods[0].Node != "c1/worker" {
+	if pods[0].Node != on.worker() {
 		slices.Reverse(pods)
 	}
-	ask(t, lab, "c1/head", address("10.1.0.2", nodePort)) // the rules are there
+	ask(t, on.lab, on.head(), on.at("worker", nodePort)) // the rules are there
 	before := [2]int{accepted(t, pods[0]), accepted(t, pods[1])}
 	for range asked {
-		ask(t, lab, "c1/head", address("10.1.0.2", nodePort))
+		ask(t, on.lab, on.head(), on.at("worker", nodePort))
 	}
 	near, far := accepted(t, pods[0])-before[0], accepted(t, pods[1])-before[1]
 	const probes = 5 // its kubelet connects once a second
@@ -50,8 +49,6 @@ func testReplicas(t *testing.T, lab *host.Lab, c *cluster.Cluster) {
 		t.Error(err)
 	}
 }
-
-func address(ip string, port int) string { return net.JoinHostPort(ip, strconv.Itoa(port)) }
 
 // accepted counts the connections that a pod has ever taken.
 func accepted(t *testing.T, p cluster.Pod) int {
@@ -79,15 +76,16 @@ func accepted(t *testing.T, p cluster.Pod) int {
 	return 0
 }
 
-// testJob holds that a job's program runs at its node, can be waited for, writes into
+// runsAJob holds that a job's program runs at its node, can be waited for, writes into
 // its folder, and sends by the lab's congestion control.
-func testJob(t *testing.T, c *cluster.Cluster) {
+func runsAJob(t *testing.T, on site) {
+	c := open(t, on)
 	dir := t.TempDir()
 	orders := filepath.Join(dir, "orders")
 	if err := unix.Mkfifo(orders, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	j := cluster.Job{Name: "load", Node: "c1/worker", Dir: dir, Args: []string{"load", "--spec", "/job/orders", "--out", "/job/requests.parquet"}}
+	j := cluster.Job{Name: "load", Node: on.worker(), Dir: dir, Args: []string{"load", "--spec", "/job/orders", "--out", "/job/requests.parquet"}}
 	if err := c.Launch(t.Context(), j); err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,12 @@
 package cluster
 
-import "context"
+import (
+	"context"
+	"fmt"
+)
+
+// metricsLabel is on metrics-server's pods alone.
+const metricsLabel = "skerry.dev/metrics"
 
 // startMetrics has metrics-server run in the cluster, where that is asked for.
 func (c *Cluster) startMetrics(ctx context.Context) error {
@@ -12,4 +18,20 @@ func (c *Cluster) startMetrics(ctx context.Context) error {
 		return err
 	}
 	return c.apply(ctx, manifest)
+}
+
+// AwaitMetrics waits until metrics-server is ready in each of the clusters that are to have
+// it: until it has asked their nodes twice, most of half a minute.
+func AwaitMetrics(ctx context.Context, clusters []*Cluster) error {
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	for _, c := range clusters {
+		if !c.options.Metrics {
+			continue
+		}
+		if err := c.awaitPods(ctx, metricsLabel); err != nil {
+			return fmt.Errorf("cluster %s: %w", c.Name, err)
+		}
+	}
+	return nil
 }

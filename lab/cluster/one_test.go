@@ -23,48 +23,21 @@ import (
 	"skerry.dev/skerry/lab/topology"
 )
 
-// one is a test on a cluster that others have, too.
-type one struct {
-	name string
-	run  func(*testing.T, *host.Lab)
-}
-
-// onOne are tests that share a cluster of two nodes, in this order: those that end
-// much of it come last. Each opens it as another process does.
-var onOne = []one{
-	{"state", seesState},
-	{"logs", readsLogs},
-	{"run", runsInAPod},
-	{"stand", stands},
-	{"install", installs},
-	{"timers", coalescesTimers},
-	{"load", loadsImages},
-	{"evict", evicts},
-	{"repair", repairs},
-	{"kill", killsANode},
-	{"reboot", reboots},
-}
-
-// waiting are tests that mostly wait until others notice. They have a cluster to themselves,
-// beside the one of onOne.
-var waiting = []one{
-	{"stop-plane", stopsPlane},
-	{"awaits-proxies", awaitsProxies},
-	{"freeze", freezes},
-}
-
-// hello is a workload at the worker, and where it is asked.
-var hello = cluster.Workload{Name: "hello", Nodes: []topology.Ref{"c1/worker"}, Port: 8080, NodePort: 30080, Args: []string{"serve", "hello-world", "--listen", "0.0.0.0:8080"}}
-
 const (
-	helloAt = "10.1.0.2:30080"
+	helloName = "hello"
+	helloPort = 30080
 	// patience is longer than anything takes that comes about.
 	patience = 40 * time.Second
 )
 
-func open(t *testing.T, lab *host.Lab) *cluster.Cluster {
+// hello is a workload at the worker.
+func hello(on site) cluster.Workload {
+	return cluster.Workload{Name: helloName, Nodes: []topology.Ref{on.worker()}, Port: 8080, NodePort: helloPort, Args: []string{"serve", "hello-world", "--listen", "0.0.0.0:8080"}}
+}
+
+func open(t *testing.T, on site) *cluster.Cluster {
 	t.Helper()
-	c, err := cluster.Open(lab, "c1")
+	c, err := cluster.Open(on.lab, on.name)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -72,13 +45,14 @@ func open(t *testing.T, lab *host.Lab) *cluster.Cluster {
 }
 
 // deploy has the cluster serve hello until the test ends.
-func deploy(t *testing.T, c *cluster.Cluster) cluster.PodState {
+func deploy(t *testing.T, on site) cluster.PodState {
 	t.Helper()
-	if err := c.Deploy(t.Context(), hello); err != nil {
+	c := open(t, on)
+	if err := c.Deploy(t.Context(), hello(on)); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := c.Remove(context.Background(), hello.Name); err != nil {
+		if err := c.Remove(context.Background(), helloName); err != nil {
 			t.Error(err)
 		}
 	})
@@ -87,9 +61,9 @@ func deploy(t *testing.T, c *cluster.Cluster) cluster.PodState {
 
 // coalescesTimers holds that Kubernetes' own programs have few wake-ups, and pods the
 // timers that every program has.
-func coalescesTimers(t *testing.T, lab *host.Lab) {
-	deploy(t, open(t, lab))
-	running, err := lab.Running()
+func coalescesTimers(t *testing.T, on site) {
+	deploy(t, on)
+	running, err := on.lab.Running()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -183,10 +157,10 @@ func awaitReady(t *testing.T, c *cluster.Cluster) {
 }
 
 // answers asks once, and waits for an answer no longer than one takes.
-func answers(t *testing.T, lab *host.Lab, address string) error {
+func answers(t *testing.T, on site, address string) error {
 	t.Helper()
 	client := &http.Client{Timeout: time.Second, Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, address string) (net.Conn, error) {
-		return lab.Dial(ctx, "c1/head", address)
+		return on.lab.Dial(ctx, on.head(), address)
 	}}}
 	response, err := client.Get("http://" + address + "/")
 	if err == nil {
@@ -196,31 +170,31 @@ func answers(t *testing.T, lab *host.Lab, address string) error {
 }
 
 // kubectl calls the cluster from the machine, as a user does.
-func kubectl(t *testing.T, lab *host.Lab, args ...string) (string, error) {
+func kubectl(t *testing.T, on site, args ...string) (string, error) {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), built(t)["kubernetes"], append([]string{"kubectl", "--kubeconfig", cluster.Kubeconfig(lab, "c1")}, args...)...)
+	cmd := exec.CommandContext(t.Context(), built(t)["kubernetes"], append([]string{"kubectl", "--kubeconfig", cluster.Kubeconfig(on.lab, on.name)}, args...)...)
 	out, err := cmd.CombinedOutput()
 	return string(out), err
 }
 
-func mustKubectl(t *testing.T, lab *host.Lab, args ...string) string {
+func mustKubectl(t *testing.T, on site, args ...string) string {
 	t.Helper()
-	out, err := kubectl(t, lab, args...)
+	out, err := kubectl(t, on, args...)
 	if err != nil {
 		t.Fatalf("kubectl %v: %v\n%s", args, err, out)
 	}
 	return out
 }
 
-func seesState(t *testing.T, lab *host.Lab) {
-	c := open(t, lab)
+func seesState(t *testing.T, on site) {
+	c := open(t, on)
 	s := state(t, c)
-	want := []cluster.NodeState{{Node: "c1/head", Ready: true}, {Node: "c1/worker", Ready: true}}
+	want := []cluster.NodeState{{Node: on.head(), Ready: true}, {Node: on.worker(), Ready: true}, {Node: small, Ready: true}}
 	if !slices.Equal(s.Nodes, want) {
 		t.Errorf("nodes are %+v", s.Nodes)
 	}
 	dns := only(t, c, "kube-system/coredns")
-	if !dns.Ready || dns.Status != "Running" || dns.Node != "c1/head" || dns.IP == "" || dns.Pid == 0 || dns.CPU <= 0 || dns.Held <= 0 {
+	if !dns.Ready || dns.Status != "Running" || dns.Node != on.head() || dns.IP == "" || dns.Pid == 0 || dns.CPU <= 0 || dns.Held <= 0 {
 		t.Errorf("the DNS is %+v", dns)
 	}
 	if by := s.Match("kube-system/" + dns.Name); len(by) != 1 || by[0].Name != dns.Name {
@@ -231,16 +205,16 @@ func seesState(t *testing.T, lab *host.Lab) {
 			t.Errorf("%s matches %+v", target, found)
 		}
 	}
-	if _, err := cluster.Open(lab, "c2"); !errors.Is(err, cluster.ErrNone) {
+	if _, err := cluster.Open(on.lab, "none"); !errors.Is(err, cluster.ErrNone) {
 		t.Errorf("another cluster: %v", err)
 	}
-	if all, err := cluster.OpenAll(lab); err != nil || len(all) != 1 || all[0].Name != "c1" {
+	if all, err := cluster.OpenAll(on.lab); err != nil || len(all) != 3 || all[0].Name != "c1" || all[2].Name != "c3" {
 		t.Errorf("all are %v, %v", all, err)
 	}
 }
 
-func readsLogs(t *testing.T, lab *host.Lab) {
-	logs, err := cluster.Logs(lab)
+func readsLogs(t *testing.T, on site) {
+	logs, err := cluster.Logs(on.lab)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -252,11 +226,11 @@ func readsLogs(t *testing.T, lab *host.Lab) {
 		}
 		return logs[i]
 	}
-	for _, target := range []string{"links", "c1/head:etcd", "c1/head:kube-apiserver", "c1/worker:containerd", "c1/worker:kube-proxy"} {
+	for _, target := range []string{"links", "c1/head:etcd", "c1/head:kube-apiserver", "c1/worker:containerd", "c2/worker:kube-proxy"} {
 		find(target)
 	}
 	var kubelet, dns bytes.Buffer
-	pod := only(t, open(t, lab), "kube-system/coredns")
+	pod := only(t, open(t, on), "kube-system/coredns")
 	err = errors.Join(find("c1/worker:kubelet").Copy(t.Context(), &kubelet, false), find("c1/kube-system/"+pod.Name).Copy(t.Context(), &dns, false))
 	if err != nil {
 		t.Fatal(err)
@@ -271,9 +245,9 @@ func readsLogs(t *testing.T, lab *host.Lab) {
 
 // A program of the machine has the network, the name and the DNS of the pod, and the
 // machine keeps its own.
-func runsInAPod(t *testing.T, lab *host.Lab) {
-	c := open(t, lab)
-	pod := deploy(t, c)
+func runsInAPod(t *testing.T, on site) {
+	c := open(t, on)
+	pod := deploy(t, on)
 	before, err := os.ReadFile("/etc/resolv.conf")
 	if err != nil {
 		t.Skip(err)
@@ -302,12 +276,12 @@ func runsInAPod(t *testing.T, lab *host.Lab) {
 // loaded is an image that no cluster has from its start.
 const loaded = "example.test/loaded:1"
 
-func loadsImages(t *testing.T, lab *host.Lab) {
+func loadsImages(t *testing.T, on site) {
 	agentTag, err := name.NewTag(cluster.AgentImage)
 	if err != nil {
 		t.Fatal(err)
 	}
-	image, err := tarball.ImageFromPath(filepath.Join(lab.Dir(), "images.tar"), &agentTag)
+	image, err := tarball.ImageFromPath(filepath.Join(on.lab.Dir(), "images.tar"), &agentTag)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -319,29 +293,34 @@ func loadsImages(t *testing.T, lab *host.Lab) {
 	if err := tarball.WriteToFile(archive, tag, image); err != nil {
 		t.Fatal(err)
 	}
-	clusters := []*cluster.Cluster{open(t, lab)}
+	clusters := []*cluster.Cluster{open(t, on)}
 	names, err := cluster.Load(t.Context(), clusters, archive)
 	if err != nil || !slices.Equal(names, []string{loaded}) {
 		t.Fatalf("loaded %v, %v", names, err)
 	}
-	mustKubectl(t, lab, "run", "loaded", "--image="+loaded, "--image-pull-policy=Never", "--overrides",
-		`{"spec": {"nodeName": "c1-worker", "terminationGracePeriodSeconds": 1}}`, "--", "serve", "hello-world", "--listen", "0.0.0.0:8080")
-	awaitReady(t, clusters[0])
+	mustKubectl(t, on, "run", "loaded", "--image="+loaded, "--image-pull-policy=Never", "--overrides",
+		`{"spec": {"nodeName": "`+on.host("worker")+`", "terminationGracePeriodSeconds": 1}}`, "--", "serve", "hello-world", "--listen", "0.0.0.0:8080")
+	eventually(t, "it runs", func() error {
+		if pod := only(t, clusters[0], "default/loaded"); !pod.Ready {
+			return fmt.Errorf("it is %+v", pod)
+		}
+		return nil
+	})
 	// Its layers are of no archive: containerd itself refuses it.
 	broken := filepath.Join(t.TempDir(), "broken.tar")
 	writeTar(t, broken, "manifest.json", `[{"Config": "gone.json", "RepoTags": ["a:1"], "Layers": ["gone.tar"]}]`)
-	if _, err := cluster.Load(t.Context(), clusters, broken); err == nil || strings.Contains(err.Error(), "\n") || !strings.Contains(err.Error(), "import images at node c1/") {
+	if _, err := cluster.Load(t.Context(), clusters, broken); err == nil || strings.Contains(err.Error(), "\n") || !strings.Contains(err.Error(), "import images at node "+on.name+"/") {
 		t.Errorf("an archive without layers: %v", err)
 	}
 }
 
 // What is evicted is made anew, unless its budget says that it must stay.
-func evicts(t *testing.T, lab *host.Lab) {
-	c := open(t, lab)
-	before := deploy(t, c)
-	mustKubectl(t, lab, "create", "pdb", "hello", "--selector=app=hello", "--min-available=1")
+func evicts(t *testing.T, on site) {
+	c := open(t, on)
+	before := deploy(t, on)
+	mustKubectl(t, on, "create", "pdb", "hello", "--selector=app=hello", "--min-available=1")
 	eventually(t, "the budget known", func() error {
-		if got := mustKubectl(t, lab, "get", "pdb", "hello", "-o", "jsonpath={.status.currentHealthy}"); got != "1" {
+		if got := mustKubectl(t, on, "get", "pdb", "hello", "-o", "jsonpath={.status.currentHealthy}"); got != "1" {
 			return fmt.Errorf("it counts %q healthy pods", got)
 		}
 		return nil
@@ -349,7 +328,7 @@ func evicts(t *testing.T, lab *host.Lab) {
 	if err := c.Evict(t.Context(), before); !errors.Is(err, cluster.ErrProtected) {
 		t.Errorf("evicted against its budget: %v", err)
 	}
-	mustKubectl(t, lab, "delete", "pdb", "hello")
+	mustKubectl(t, on, "delete", "pdb", "hello")
 	if err := c.Evict(t.Context(), before); err != nil {
 		t.Fatal(err)
 	}
@@ -360,21 +339,21 @@ func evicts(t *testing.T, lab *host.Lab) {
 		}
 		return nil
 	})
-	ask(t, lab, "c1/head", helloAt)
+	ask(t, on.lab, on.head(), on.at("worker", helloPort))
 }
 
-func inject(t *testing.T, lab *host.Lab, f host.Fault) host.Fault {
+func inject(t *testing.T, on site, f host.Fault) host.Fault {
 	t.Helper()
-	f, err := lab.Inject(t.Context(), f)
+	f, err := on.lab.Inject(t.Context(), f)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return f
 }
 
-func undo(t *testing.T, lab *host.Lab, f host.Fault) {
+func undo(t *testing.T, on site, f host.Fault) {
 	t.Helper()
-	if err := cluster.Undo(t.Context(), lab, f.ID); err != nil {
+	if err := cluster.Undo(t.Context(), on.lab, f.ID); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -12,21 +12,20 @@ import (
 	"golang.org/x/sys/unix"
 
 	"skerry.dev/skerry/lab/cluster"
-	"skerry.dev/skerry/lab/host"
 	"skerry.dev/skerry/lab/topology"
 )
 
 // stands holds that a program that is to stay has its folders as they are, is called at its
 // node by both protocols' port, that its words and its end are told, and that nothing of it
 // is left.
-func stands(t *testing.T, lab *host.Lab) {
-	c := open(t, lab)
+func stands(t *testing.T, on site) {
+	c := open(t, on)
 	folder := filepath.Join(t.TempDir(), "keys")
 	if err := errors.Join(os.Mkdir(folder, 0o700), os.WriteFile(filepath.Join(folder, "tls.key"), []byte("secret"), 0o600)); err != nil {
 		t.Fatal(err)
 	}
 	w := cluster.Workload{
-		Name: "gateway", Nodes: []topology.Ref{"c1/worker"}, Port: 8081, NodePort: 30081, TCP: true, UDP: true,
+		Name: "gateway", Nodes: []topology.Ref{on.worker()}, Port: 8081, NodePort: 30081, TCP: true, UDP: true,
 		Args: []string{"serve", "hello-world", "--listen", "0.0.0.0:8081"}, Folders: []string{folder},
 	}
 	words, err := os.Create(filepath.Join(t.TempDir(), "log"))
@@ -38,7 +37,7 @@ func stands(t *testing.T, lab *host.Lab) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ask(t, lab, "c1/head", "10.1.0.2:30081")
+	ask(t, on.lab, on.head(), on.at("worker", 30081))
 	pid := pidOf(t, "0.0.0.0:8081")
 	at := fmt.Sprintf("/proc/%d/root/keys/tls.key", pid)
 	text, err := os.ReadFile(at)

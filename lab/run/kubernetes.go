@@ -58,6 +58,9 @@ func (r *runner) startClusters(ctx context.Context) error {
 		Programs: r.Kubernetes, Agent: r.Agent, PodPrograms: programs, Keep: []string{r.store.dir}, Spec: r.Experiment.Kubernetes.Spec(),
 		Now: r.Now(), Logs: r.store.dir + "-logs",
 	})
+	if err == nil {
+		err = cluster.AwaitMetrics(ctx, clusters)
+	}
 	if err != nil {
 		return err
 	}

@@ -47,7 +47,10 @@ func showKubernetes(ctx context.Context, b *bench) error {
 	if err := errors.Join(b.choices(ctx, programs), b.refusals(ctx)); err != nil {
 		return err
 	}
-	return b.churn(ctx)
+	if err := b.churn(ctx); err != nil {
+		return err
+	}
+	return showSuite(ctx, b)
 }
 
 // clusters takes a lab up whose two clusters are of Kubernetes.

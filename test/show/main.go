@@ -42,6 +42,7 @@ var areas = map[string]func(context.Context, *bench) error{
 // parts of them, to be shown alone.
 var parts = map[string]func(context.Context, *bench) error{
 	"pods":             showPods,
+	"kubernetes-suite": showSuite,
 	"fabric-near":      showFabricNear,
 	"fabric-limits":    showFabricLimits,
 	"fabric-load":      showFabricLoad,

@@ -73,10 +73,14 @@ Programs of Kubernetes that are not here are built first: once, some ten minutes
 			return err
 		}
 		if kubernetes != nil {
-			_, err = cluster.Up(cmd.Context(), lab, cluster.Options{
+			var clusters []*cluster.Cluster
+			clusters, err = cluster.Up(cmd.Context(), lab, cluster.Options{
 				Programs: kubernetes, Agent: path, Spec: s.Kubernetes.Spec(), Now: began,
 				Logs: filepath.Join(os.TempDir(), "skerry-"+lab.Name+"-logs"),
 			})
+			if err == nil {
+				err = cluster.AwaitMetrics(cmd.Context(), clusters)
+			}
 		}
 		if err == nil {
 			err = lab.Release()

@@ -32,6 +32,9 @@ func look(dir string, now time.Time) (machine, error) {
 	if m.disk, err = freeAt(dir); err != nil {
 		return machine{}, fmt.Errorf("look at the disk: %w", err)
 	}
+	if m.watchers, err = freeWatchers("/proc"); err != nil {
+		return machine{}, fmt.Errorf("look at inotify: %w", err)
+	}
 	m.subnets, err = subnets()
 	return m, err
 }
@@ -103,6 +106,35 @@ func freeAt(dir string) (uint64, error) {
 		return 0, &fs.PathError{Op: "statfs", Path: dir, Err: err}
 	}
 	return disk.Bavail * uint64(disk.Bsize), nil
+}
+
+// freeWatchers are how many instances of inotify the user of this process may still make,
+// as a folder like /proc tells it.
+func freeWatchers(proc string) (uint64, error) {
+	text, err := os.ReadFile(filepath.Join(proc, "sys/fs/inotify/max_user_instances"))
+	if err != nil {
+		return 0, err
+	}
+	most, err := strconv.ParseUint(strings.TrimSpace(string(text)), 10, 32)
+	if err != nil {
+		return 0, err
+	}
+	open, err := filepath.Glob(filepath.Join(proc, "[0-9]*/fd/*"))
+	if err != nil {
+		return 0, err
+	}
+	for _, fd := range open {
+		// Those that are gone by now have none.
+		if to, err := os.Readlink(fd); err == nil && to == "anon_inode:inotify" && most > 0 && ofThisUser(fd) {
+			most--
+		}
+	}
+	return most, nil
+}
+
+func ofThisUser(path string) bool {
+	var s unix.Stat_t
+	return unix.Lstat(path, &s) == nil && int(s.Uid) == os.Getuid()
 }
 
 // subnets of the machine's interfaces, but for its loopback.

@@ -19,8 +19,10 @@ import (
 // What a lab of clusters takes, in bytes, as make show AREA=kubernetes measures it:
 // memory of a cluster (its control plane and DNS) and of each node (with its images),
 // and on the disk of labs the images, the store of each cluster and the logs of each
-// node.
+// node. clusterWatchers and nodeWatchers are instances of inotify: of an API server, its
+// controllers and metrics-server; and of a kubelet, containerd and kube-proxy.
 const (
+	clusterWatchers, nodeWatchers    = 9, 9
 	clusterMemory, nodeMemory        = 300e6, 150e6
 	labDisk, clusterDisk, nodeDisk   = 50e6, 160e6, 5e6
 	spareNumerator, spareDenominator = 3, 2
@@ -64,6 +66,8 @@ type machine struct {
 	// their folder.
 	memory, disk uint64
 	dir          string
+	// watchers are how many instances of inotify may be made.
+	watchers uint64
 	// cores that this process may use, and all the memory that there is, in bytes.
 	cores   int
 	total   uint64
@@ -116,8 +120,11 @@ func (m machine) wants(t *topology.Topology) []ShortError {
 		{What: "disk", Where: m.dir, Need: labDisk + clusters*clusterDisk + nodes*nodeDisk, Free: m.disk},
 	}
 	for i := range all {
+		all[i].Need = all[i].Need * spareNumerator / spareDenominator
+	}
+	all = append(all, ShortError{What: inotify, Need: clusters*clusterWatchers + nodes*nodeWatchers, Free: m.watchers})
+	for i := range all {
 		w := &all[i]
-		w.Need = w.Need * spareNumerator / spareDenominator
 		w.Clusters, w.Nodes = len(t.Clusters), len(t.Nodes())
 	}
 	return all
@@ -230,10 +237,11 @@ func (e *OverlapError) Hint() string {
 
 // ShortError says that the machine has too little of something.
 type ShortError struct {
-	// What it is: memory or disk. Where the disk is, a folder.
+	// What it is: memory, disk or inotify. Where the disk is, a folder.
 	What, Where     string
 	Clusters, Nodes int
-	// Need is what is asked for, with a margin, and Free what there is, in bytes.
+	// Need is what is asked for and Free what there is: instances of inotify, or bytes,
+	// with a margin.
 	Need, Free uint64
 }
 
@@ -244,12 +252,25 @@ func (e *ShortError) Error() string {
 		what += " at " + e.Where
 	}
 	return fmt.Sprintf("Kubernetes on %s of %s wants %s of %s, and %s are free",
-		count(e.Nodes, "node"), count(e.Clusters, "cluster"), gigabytes(e.Need), what, gigabytes(e.Free))
+		count(e.Nodes, "node"), count(e.Clusters, "cluster"), e.amount(e.Need), what, e.amount(e.Free))
 }
 
 // Hint says what helps.
 func (e *ShortError) Hint() string {
+	if e.What == inotify {
+		return "raise it by 'sysctl --write fs.inotify.max_user_instances=1024', or take clusters or nodes out of the topology"
+	}
 	return "free some, or take clusters or nodes out of the topology"
+}
+
+// inotify is what programs watch files by, of which a user has few.
+const inotify = "inotify"
+
+func (e *ShortError) amount(n uint64) string {
+	if e.What == inotify {
+		return fmt.Sprintf("%d instances", n)
+	}
+	return gigabytes(n)
 }
 
 func count(n int, what string) string {

@@ -26,7 +26,7 @@ func roomy() machine {
 	return machine{
 		now:   time.Date(2026, time.November, 21, 12, 0, 0, 0, time.UTC),
 		built: time.Date(2026, time.November, 21, 12, 30, 0, 0, time.UTC), // by a clock that is ahead by less than the slack
-		dir:   "/run/skerry", memory: 8e9, disk: 8e9, cores: 2, total: 1 << 30,
+		dir:   "/run/skerry", memory: 8e9, disk: 8e9, watchers: 54, cores: 2, total: 1 << 30,
 		subnets: []subnet{{"eth0", netip.MustParsePrefix("192.0.2.0/24")}},
 	}
 }
@@ -95,6 +95,11 @@ func TestRefuse(t *testing.T) {
 			},
 			"pods of cluster c2, 10.102.0.0/16, overlap 10.102.3.0/24, the network of this machine's interface eth1",
 			"write kubernetes: {pods: 172.16.0.0/16} in the file, or another range that is free here",
+		},
+		"few instances of inotify": {
+			func(m *machine, _ *spec.Spec) { m.watchers = 53 },
+			"Kubernetes on 4 nodes of 2 clusters wants 54 instances of inotify, and 53 instances are free",
+			"raise it by 'sysctl --write fs.inotify.max_user_instances=1024', or take clusters or nodes out of the topology",
 		},
 		"a network that holds all of 10": {
 			func(m *machine, s *spec.Spec) {

@@ -76,7 +76,7 @@ func (m machine) survey() []host.Finding {
 	smallest := topology.Topology{Clusters: []topology.Cluster{{Name: "c1", Nodes: []string{"head"}}}}
 	findings := []host.Finding{found("clock", m.now.UTC().Format(time.RFC3339), m.late())}
 	for _, w := range m.wants(&smallest) {
-		detail := fmt.Sprintf("%s are free; one cluster of one node wants %s", gigabytes(w.Free), gigabytes(w.Need))
+		detail := fmt.Sprintf("%s are free; one cluster of one node wants %s", w.amount(w.Free), w.amount(w.Need))
 		findings = append(findings, found(w.What, detail, w.short()))
 	}
 	return findings

@@ -41,7 +41,7 @@ func TestSurveyOfMachine(t *testing.T) {
 		}
 	}
 	m := roomy()
-	m.memory, m.disk, m.now = 1e8, 1e6, m.built.Add(-24*time.Hour)
+	m.memory, m.disk, m.watchers, m.now = 1e8, 1e6, 17, m.built.Add(-24*time.Hour)
 	said := map[string]string{}
 	for _, f := range m.survey() {
 		if f.Here || f.Needed || f.Remedy == "" {
@@ -50,9 +50,10 @@ func TestSurveyOfMachine(t *testing.T) {
 		said[f.What] = f.Detail
 	}
 	for what, want := range map[string]string{
-		"kubernetes: memory": "Kubernetes on 1 node of 1 cluster wants 0.68 GB of memory, and 0.10 GB are free",
-		"kubernetes: disk":   "Kubernetes on 1 node of 1 cluster wants 0.32 GB of disk at /run/skerry, and 0.00 GB are free",
-		"kubernetes: clock":  "the clock says 2026-11-20T12:30:00Z, before 2026-11-21T12:30:00Z, which is past: certificates of clusters would not hold",
+		"kubernetes: memory":  "Kubernetes on 1 node of 1 cluster wants 0.68 GB of memory, and 0.10 GB are free",
+		"kubernetes: disk":    "Kubernetes on 1 node of 1 cluster wants 0.32 GB of disk at /run/skerry, and 0.00 GB are free",
+		"kubernetes: inotify": "Kubernetes on 1 node of 1 cluster wants 18 instances of inotify, and 17 instances are free",
+		"kubernetes: clock":   "the clock says 2026-11-20T12:30:00Z, before 2026-11-21T12:30:00Z, which is past: certificates of clusters would not hold",
 	} {
 		if said[what] != want {
 			t.Errorf("%s: got %q, want %q", what, said[what], want)

@@ -1,0 +1,57 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os/exec"
+	"regexp"
+	"strings"
+	"time"
+)
+
+// What the tests of clusters are among those that make test runs: packages of their own, and
+// tests of others by their names.
+var clusterTests = [][]string{
+	{"./kube/...", "./lab/cluster/...", "./test/conformance"},
+	{"-run=OnKubernetes", "./lab/run"},
+	{"-run=TestScripts/^(clusters|lacks|pods|refused)$", "./lab/cli"},
+}
+
+// showSuite runs what clusters add to make test, and measures it: without the programs'
+// compilation, which is warm.
+func showSuite(ctx context.Context, b *bench) error {
+	const most = 4 * time.Minute
+	var took time.Duration
+	var parts []string
+	for _, tests := range clusterTests {
+		out, err := exec.CommandContext(ctx, "go", append([]string{"test", "-count=1", "-p=1"}, tests...)...).CombinedOutput()
+		if err != nil {
+			return fmt.Errorf("go test %s: %w\n%s", strings.Join(tests, " "), err, lastPart(string(out)))
+		}
+		var of time.Duration
+		for _, p := range packageTook.FindAllStringSubmatch(string(out), -1) {
+			d, err := time.ParseDuration(p[1])
+			if err != nil {
+				return err
+			}
+			of += d
+		}
+		took += of
+		parts = append(parts, fmt.Sprintf("%s %.0f s", tests[len(tests)-1], of.Seconds()))
+	}
+	fuzz := exec.CommandContext(ctx, "test/fuzz.sh", "./kube/...", "./lab/cluster/...")
+	began := time.Now()
+	if out, err := fuzz.CombinedOutput(); err != nil {
+		return fmt.Errorf("fuzz: %w\n%s", err, lastPart(string(out)))
+	}
+	of := time.Since(began)
+	took += of
+	b.print(line{
+		what: fmt.Sprintf("what clusters add to make test: %s, fuzzing %.0f s", strings.Join(parts, ", "), of.Seconds()),
+		seen: fmt.Sprintf("%.0f s", took.Seconds()), bound: "<= " + most.String(), command: kubernetesCommand, pass: took <= most,
+	})
+	return nil
+}
+
+// packageTook is go test's line of a package that passed.
+var packageTook = regexp.MustCompile(`(?m)^ok\s+\S+\s+([0-9.]+s)`)
