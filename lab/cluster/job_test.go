@@ -3,6 +3,7 @@ package cluster_test
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -137,23 +138,20 @@ func testJobThatEnds(t *testing.T, c *cluster.Cluster, j cluster.Job) {
 	}
 }
 
-// pidOf the one process with an argument.
-func pidOf(t *testing.T, argument string) int {
+// pidOf the one process with an argument, once there is one: a container runs a moment before
+// its program does.
+func pidOf(t *testing.T, argument string) (pid int) {
 	t.Helper()
-	files, err := filepath.Glob("/proc/[0-9]*/cmdline")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, file := range files {
-		text, _ := os.ReadFile(file) // some have ended
-		if slices.Contains(strings.Split(string(text), "\x00"), argument) {
-			pid, err := strconv.Atoi(filepath.Base(filepath.Dir(file)))
-			if err != nil {
-				t.Fatal(err)
+	eventually(t, argument, func() error {
+		files, err := filepath.Glob("/proc/[0-9]*/cmdline")
+		for _, file := range files {
+			text, _ := os.ReadFile(file) // some have ended
+			if slices.Contains(strings.Split(string(text), "\x00"), argument) {
+				pid, err = strconv.Atoi(filepath.Base(filepath.Dir(file)))
+				return err
 			}
-			return pid
 		}
-	}
-	t.Fatalf("no process has the argument %s", argument)
-	return 0
+		return errors.Join(err, fs.ErrNotExist)
+	})
+	return pid
 }

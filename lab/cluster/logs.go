@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"skerry.dev/skerry/lab/cluster/crilog"
 	"skerry.dev/skerry/lab/host"
 	"skerry.dev/skerry/lab/topology"
 )
@@ -180,26 +181,12 @@ func copyFramed(w io.Writer, r io.Reader, from int64) (int64, error) {
 		if end == 0 {
 			break // the rest comes later
 		}
-		if _, err := w.Write(unframe(text[:end])); err != nil {
+		if _, err := w.Write(crilog.Text(text[:end])); err != nil {
 			return from, err
 		}
 		text, from = text[end:], from+int64(end)
 	}
 	return from, nil
-}
-
-// unframe gives the text of a line that a container runtime has written: "TIME STREAM
-// TAGS TEXT" (CRI), where the tag P says that the line goes on in the next.
-func unframe(line []byte) []byte {
-	const frame, tags = 4, 2
-	parts := bytes.SplitN(line, []byte(" "), frame)
-	if len(parts) < frame {
-		return line
-	}
-	if bytes.HasPrefix(parts[tags], []byte("P")) {
-		return bytes.TrimSuffix(parts[frame-1], []byte("\n"))
-	}
-	return parts[frame-1]
 }
 
 // StartError says why clusters did not start, and where what their programs said is

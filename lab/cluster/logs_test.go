@@ -112,15 +112,3 @@ func TestRoom(t *testing.T) {
 		t.Errorf("got %v, want %s", err, want)
 	}
 }
-
-func FuzzUnframe(f *testing.F) {
-	f.Add([]byte("2026-11-21T17:48:24.1Z stdout F text of a line\n"))
-	f.Add([]byte("T stdout P half\n"))
-	f.Add([]byte("T stdout\n"))
-	f.Fuzz(func(t *testing.T, line []byte) {
-		got := unframe(line)
-		if !bytes.HasSuffix(line, got) && !bytes.HasSuffix(bytes.TrimSuffix(line, []byte("\n")), got) {
-			t.Errorf("%q of %q", got, line)
-		}
-	})
-}

@@ -38,7 +38,7 @@ type resources struct {
 }
 
 const (
-	smallMilli  = 500
+	smallMilli  = 250
 	smallMemory = 256 << 20
 	burnPort    = 30083
 	scaledPort  = 30084
@@ -85,7 +85,7 @@ func bounded(t *testing.T, on site) {
 // The node has what it was given, and says so.
 func (r resources) capacity(t *testing.T) {
 	for node, want := range map[string]struct{ cpu, allocatable, memory string }{
-		"c1-small": {"1", "500m", "256Mi"},
+		"c1-small": {"1", "250m", "256Mi"},
 		"c1-head":  {},
 	} {
 		n, err := r.api.CoreV1().Nodes().Get(t.Context(), node, meta.GetOptions{})
@@ -141,7 +141,8 @@ func (r resources) quota(t *testing.T) {
 		time.Sleep(50 * time.Millisecond)
 	}
 	// In no second does it use more. Less it may, where the machine has none to give.
-	const seconds, most, least = 40, 0.55, 0.45
+	const seconds, has = 40, smallMilli / 1000.0
+	const most, least = 1.1 * has, 0.9 * has
 	best := 0.0
 	for range seconds {
 		before, began := use(), time.Now()
@@ -152,7 +153,7 @@ func (r resources) quota(t *testing.T) {
 		}
 	}
 	if best < least || best > most {
-		t.Errorf("it used %.3f of a core, and the node has 0.5", best)
+		t.Errorf("it used %.3f of a core, and the node has %g", best, has)
 	}
 }
 
@@ -164,6 +165,9 @@ func (r resources) metrics(t *testing.T) {
 			Usage    core.ResourceList
 		}
 	}
+	if err := cluster.AwaitMetrics(t.Context(), []*cluster.Cluster{r.cluster}); err != nil {
+		t.Fatal(err)
+	}
 	deadline := time.Now().Add(time.Minute)
 	for {
 		text, err := r.api.CoreV1().RESTClient().Get().AbsPath("/apis/metrics.k8s.io/v1beta1/nodes").DoRaw(t.Context())
@@ -174,7 +178,7 @@ func (r resources) metrics(t *testing.T) {
 		for _, n := range list.Items {
 			cpu[n.Metadata.Name] = n.Usage.Cpu().MilliValue()
 		}
-		if cpu["c1-small"] > 300 && cpu["c1-small"] < 600 && cpu["c1-head"] > 0 && cpu["c1-head"] < 300 {
+		if cpu["c1-small"] > smallMilli*3/5 && cpu["c1-small"] < smallMilli*6/5 && cpu["c1-head"] > 0 && cpu["c1-head"] < smallMilli*3/5 {
 			break
 		}
 		if time.Now().After(deadline) {
