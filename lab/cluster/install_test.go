@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"skerry.dev/skerry/lab/cluster"
 	"skerry.dev/skerry/lab/topology"
 )
@@ -86,6 +88,13 @@ func installs(t *testing.T, on site) {
 	if err := installed.Err(); err != nil {
 		t.Error(err)
 	}
+	// One that is killed leaves no rule behind, by which connections would go nowhere, and
+	// serves again when the kubelet has started it again.
+	if err := unix.Kill(pidOf(t, "--node="+on.host("worker")), unix.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	<-installed.Done()
+	eventually(t, "served again", func() error { return answers(t, on, on.at("worker", helloPort)) })
 	remove()
 	if err := answers(t, on, on.at("worker", helloPort)); err == nil {
 		t.Error("without the proxy somebody answers: kube-proxy has not left the Service alone")

@@ -152,6 +152,47 @@ func TestService(t *testing.T) {
 	}
 }
 
+// While endpoints change a hundred times a second each connection is served by one that is
+// there: never refused, nor by one that has long gone.
+func TestChurn(t *testing.T) {
+	netnstest.Node(t, []string{"10.1.0.1/24", "10.1.0.11/24", "10.1.0.12/24"}, []string{"10.96.0.0/16"})
+	pods(t)
+	c := cluster{make(chan snapshot.Change, 10), make(chan string, 1000)}
+	c.changes <- web("10.1.0.11")
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	config := agent.Config{
+		Node: "n1", Here: []netip.Addr{netip.MustParseAddr("10.1.0.1")}, Port: 4480, ReportPort: 4481, Groups: "/sys/fs/cgroup",
+	}
+	go func() { done <- agent.Run(ctx, config, c, slog.New(slog.NewTextHandler(t.Output(), nil))) }()
+	await(t, "it serves", func() bool { return ask("tcp", "10.96.0.5:80") == "10.1.0.11" })
+	const changes, every = 200, 10 * time.Millisecond
+	churned := make(chan struct{})
+	go func() {
+		defer close(churned)
+		for i := range changes {
+			c.changes <- [...]snapshot.Change{web("10.1.0.12"), web("10.1.0.11", "10.1.0.12"), web("10.1.0.11")}[i%3]
+			time.Sleep(every)
+		}
+	}()
+	asked, by := 0, map[string]int{}
+	for churning := true; churning; asked++ {
+		by[ask("tcp", "10.96.0.5:80")]++
+		select {
+		case <-churned:
+			churning = false
+		default:
+		}
+	}
+	if by["10.1.0.11"]+by["10.1.0.12"] != asked || by["10.1.0.11"] == 0 || by["10.1.0.12"] == 0 {
+		t.Errorf("of %d connections the pods have served %v", asked, by)
+	}
+	cancel()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}
+
 // observe asks the proxy as an operator does.
 func observe(t *testing.T) {
 	t.Helper()

@@ -52,6 +52,7 @@ func serviceOf(s *core.Service, slicesOf []*discovery.EndpointSlice) *snapshot.S
 	if all.ExternalLocal {
 		all.HealthPort = uint16(s.Spec.HealthCheckNodePort) //nolint:gosec // a port, as the API server holds
 	}
+	slicesOf = ofOneFamily(s, slicesOf)
 	for i := range s.Spec.Ports {
 		p := &s.Spec.Ports[i]
 		protocol := snapshot.Protocol(cmp.Or(p.Protocol, core.ProtocolTCP))
@@ -88,6 +89,27 @@ func addresses(texts []string) []netip.Addr {
 		}
 	}
 	return all
+}
+
+// ofOneFamily are the slices of the Service's first address family, or all where none of
+// those has an endpoint. A pod of a dual-stack Service is in slices of both, and is one
+// endpoint: connections end at the proxy, so that what family a client came by is no matter.
+func ofOneFamily(s *core.Service, list []*discovery.EndpointSlice) []*discovery.EndpointSlice {
+	if len(s.Spec.IPFamilies) == 0 {
+		return list
+	}
+	var first []*discovery.EndpointSlice
+	endpoints := 0
+	for _, slice := range list {
+		if string(slice.AddressType) == string(s.Spec.IPFamilies[0]) {
+			first = append(first, slice)
+			endpoints += len(slice.Endpoints)
+		}
+	}
+	if endpoints == 0 {
+		return list
+	}
+	return first
 }
 
 // endpointsOf a port are those of all slices, each address once: one that moves from a

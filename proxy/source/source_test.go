@@ -7,14 +7,19 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	core "k8s.io/api/core/v1"
 	discovery "k8s.io/api/discovery/v1"
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
 
 	"skerry.dev/skerry/proxy/snapshot"
 )
@@ -99,6 +104,34 @@ func TestServiceOf(t *testing.T) {
 	}
 }
 
+// A pod of a dual-stack Service is one endpoint, by the Service's first family; of the other
+// where the first has none.
+func TestDualStack(t *testing.T) {
+	six := aSlice("six", at("fd00::1", "n1", nil), at("fd00::2", "n2", nil))
+	six.AddressType = discovery.AddressTypeIPv6
+	four := aSlice("four", at("10.0.0.1", "n1", nil), at("10.0.0.2", "n2", nil))
+	empty := aSlice("empty")
+	for _, c := range []struct {
+		families []core.IPFamily
+		slices   []*discovery.EndpointSlice
+		want     string
+	}{
+		{[]core.IPFamily{core.IPv4Protocol, core.IPv6Protocol}, []*discovery.EndpointSlice{six, four}, "[10.0.0.1:8080 10.0.0.2:8080]"},
+		{[]core.IPFamily{core.IPv6Protocol, core.IPv4Protocol}, []*discovery.EndpointSlice{six, four}, "[[fd00::1]:8080 [fd00::2]:8080]"},
+		{[]core.IPFamily{core.IPv4Protocol, core.IPv6Protocol}, []*discovery.EndpointSlice{six, empty}, "[[fd00::1]:8080 [fd00::2]:8080]"},
+		{nil, []*discovery.EndpointSlice{four}, "[10.0.0.1:8080 10.0.0.2:8080]"},
+	} {
+		s := serviceOf(aService(func(s *core.Service) { s.Spec.IPFamilies = c.families }), c.slices)
+		var got []netip.AddrPort
+		for _, e := range s.Ports[0].Endpoints {
+			got = append(got, e.Addr)
+		}
+		if fmt.Sprint(got) != c.want {
+			t.Errorf("of %v: endpoints %v, not %s", c.families, got, c.want)
+		}
+	}
+}
+
 // What cannot be carried is said, with what to make of it.
 func TestRefusals(t *testing.T) {
 	for _, c := range []struct {
@@ -162,6 +195,61 @@ func TestWatch(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// While the API server is away what was told stays; what has changed meanwhile is told when
+// it is back.
+func TestAPIServerGone(t *testing.T) {
+	client := fake.NewClientset(aService(nil), aSlice("a", at("10.0.0.1", "n1", nil)))
+	var gone atomic.Bool
+	var mu sync.Mutex
+	var watches []watch.Interface
+	client.PrependReactor("list", "*", func(clienttesting.Action) (bool, runtime.Object, error) { return gone.Load(), nil, errAway })
+	client.PrependWatchReactor("*", func(action clienttesting.Action) (bool, watch.Interface, error) {
+		if gone.Load() {
+			return true, nil, errAway
+		}
+		one, err := client.Tracker().Watch(action.GetResource(), action.GetNamespace())
+		mu.Lock()
+		defer mu.Unlock()
+		watches = append(watches, one)
+		return true, one, err
+	})
+	w, err := New(client, "n1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	changes := make(chan snapshot.Change, 10)
+	go func() { _ = w.Watch(t.Context(), func(c snapshot.Change) { changes <- c }) }()
+	web := snapshot.Key{Namespace: "default", Name: "web"}
+	if c := <-changes; len(c.Services[web].Ports[0].Endpoints) != 1 {
+		t.Fatalf("at first %+v", c)
+	}
+	gone.Store(true)
+	mu.Lock()
+	for _, one := range watches {
+		one.Stop()
+	}
+	mu.Unlock()
+	if err := client.Tracker().Add(aSlice("b", at("10.0.0.2", "n1", nil))); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case c := <-changes:
+		t.Errorf("while it is away %+v is told", c)
+	case <-time.After(2 * time.Second): // in which it is called again and again
+	}
+	gone.Store(false)
+	select {
+	case c := <-changes:
+		if len(c.Services[web].Ports[0].Endpoints) != 2 {
+			t.Errorf("when it is back %+v", c.Services[web])
+		}
+	case <-time.After(patience):
+		t.Error("what has changed meanwhile is not told")
+	}
+}
+
+var errAway = errors.New("connection refused")
 
 // awaitEvent waits for the Event that tells users of the Service.
 func awaitEvent(t *testing.T, client *fake.Clientset) {
