@@ -63,6 +63,7 @@ type agent struct {
 	health  *health
 	last    map[snapshot.Key]reported
 	tick    int
+	behind  bool // the kernel does not bring what it should
 	ready   atomic.Bool
 }
 

@@ -24,7 +24,8 @@ type openFront struct {
 // change has everyone know what has changed. What cannot be done is told; what could be
 // done is.
 func (a *agent) change(c snapshot.Change) {
-	if err := a.table.Update(c); err != nil {
+	fronts, err := a.table.Update(c)
+	if err != nil {
 		a.log.Error("a Service is not balanced", "reason", err)
 	}
 	for key, s := range c.Services {
@@ -41,7 +42,9 @@ func (a *agent) change(c snapshot.Change) {
 		a.link.SetPeers(a.peers())
 	}
 	a.health.set(a.table.Health())
-	a.bring()
+	if fronts || a.behind {
+		a.bring()
+	}
 }
 
 // peers are where other nodes take reports.
@@ -69,7 +72,8 @@ func (a *agent) bring() {
 		used[key] = true
 		return a.front(key, at)
 	})
-	if err := a.rules.Apply(want); err != nil {
+	err := a.rules.Apply(want)
+	if a.behind = err != nil; a.behind {
 		a.log.Error("connections are brought as before", "reason", err)
 		return
 	}

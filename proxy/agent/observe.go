@@ -101,7 +101,7 @@ func (c collector) Collect(to chan<- prometheus.Metric) {
 	} {
 		to <- prometheus.MustNewConstMetric(prometheus.NewDesc(prefix+m.name, m.help, nil, nil), m.kind, float64(m.value))
 	}
-	for _, key := range c.table.Keys() {
+	for _, key := range c.table.Alive() {
 		for _, x := range c.table.Explain(key) {
 			collect(to, x)
 		}

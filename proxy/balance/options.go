@@ -67,6 +67,12 @@ func or[T comparable](value, otherwise T) T {
 	return value
 }
 
+// Check says whether there is such a policy.
+func (o Options) Check() error {
+	_, err := o.policy()
+	return err
+}
+
 // policy is the one of the name.
 func (o Options) policy() (policy, error) {
 	switch o.Policy {

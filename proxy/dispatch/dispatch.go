@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/maphash"
+	"maps"
 	"net/netip"
 	"slices"
 	"sync"
@@ -37,6 +38,11 @@ type Table struct {
 	nodes     map[string]*snapshot.Node
 	addresses map[capture.Service]*front
 	nodePorts map[capture.NodePort]*front
+
+	// alive are the Services of which something is to be known ten times a second: clients
+	// of this node have called them, or they have pods here.
+	aliveMu sync.Mutex
+	alive   map[snapshot.Key]bool
 }
 
 // service is one Service.
@@ -58,12 +64,13 @@ func NewTable(node string, now func() time.Duration) *Table {
 	return &Table{
 		at: route.Place{Node: node}, now: now, seed: maphash.MakeSeed(),
 		services: map[snapshot.Key]*service{}, nodes: map[string]*snapshot.Node{},
-		addresses: map[capture.Service]*front{}, nodePorts: map[capture.NodePort]*front{},
+		addresses: map[capture.Service]*front{}, nodePorts: map[capture.NodePort]*front{}, alive: map[snapshot.Key]bool{},
 	}
 }
 
-// Update takes a change. Connections under way stay where they are.
-func (t *Table) Update(c snapshot.Change) error {
+// Update takes a change, and says whether clients are to be brought from other fronts than
+// before. Connections under way stay where they are.
+func (t *Table) Update(c snapshot.Change) (fronts bool, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	moved := t.takeNodes(c.Nodes)
@@ -73,8 +80,12 @@ func (t *Table) Update(c snapshot.Change) error {
 		if was != nil {
 			t.withdraw(was)
 		}
+		if s == nil || was == nil || !sameFronts(was.Service, s) {
+			fronts = true
+		}
 		if s == nil {
 			delete(t.services, key)
+			t.dies(key)
 			continue
 		}
 		errs = append(errs, t.put(key, s, was))
@@ -85,7 +96,36 @@ func (t *Table) Update(c snapshot.Change) error {
 			errs = append(errs, t.put(key, s.Service, s))
 		}
 	}
-	return errors.Join(errs...)
+	return fronts, errors.Join(errs...)
+}
+
+// sameFronts says whether clients call two versions of a Service at the same addresses and
+// ports.
+func sameFronts(a, b *snapshot.Service) bool {
+	return slices.Equal(a.ClusterIPs, b.ClusterIPs) && slices.Equal(a.ExternalIPs, b.ExternalIPs) &&
+		slices.EqualFunc(a.Ports, b.Ports, func(p, q snapshot.Port) bool {
+			return p.Protocol == q.Protocol && p.Port == q.Port && p.NodePort == q.NodePort
+		})
+}
+
+// lives notes that something is to be known of a Service from now on, dies that nothing is.
+func (t *Table) lives(key snapshot.Key) {
+	t.aliveMu.Lock()
+	defer t.aliveMu.Unlock()
+	t.alive[key] = true
+}
+
+func (t *Table) dies(key snapshot.Key) {
+	t.aliveMu.Lock()
+	defer t.aliveMu.Unlock()
+	delete(t.alive, key)
+}
+
+// Alive are the Services that clients of this node have called, or that have pods here.
+func (t *Table) Alive() []snapshot.Key {
+	t.aliveMu.Lock()
+	defer t.aliveMu.Unlock()
+	return slices.Collect(maps.Keys(t.alive))
 }
 
 // takeNodes takes what became of nodes, and says whether this one is in another zone now.
@@ -116,6 +156,9 @@ func (t *Table) put(key snapshot.Key, s *snapshot.Service, was *service) error {
 		now.addPods(s.Ports[i].Endpoints, t.at.Node)
 	}
 	t.services[key] = now
+	if len(now.pods) > 0 {
+		t.lives(key)
+	}
 	for _, p := range now.ports {
 		t.announce(now, p)
 	}
@@ -229,8 +272,6 @@ func (t *Table) Nodes() map[string][]netip.Addr {
 
 // find is who was called.
 func (t *Table) find(protocol snapshot.Protocol, target netip.AddrPort) *front {
-	t.mu.RLock()
-	defer t.mu.RUnlock()
 	if f := t.addresses[capture.Service{Protocol: protocol, At: target}]; f != nil {
 		return f
 	}
@@ -239,9 +280,11 @@ func (t *Table) find(protocol snapshot.Protocol, target netip.AddrPort) *front {
 
 // Choose names an endpoint for a client that called a target.
 func (t *Table) Choose(protocol snapshot.Protocol, target, client netip.AddrPort) (*Held, error) {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
 	f := t.find(protocol, target)
 	if f == nil {
 		return nil, fmt.Errorf("%w: %s", ErrNoService, target)
 	}
-	return f.port.choose(client.Addr(), f.external, t.now())
+	return t.choose(f.port, client.Addr(), f.external)
 }

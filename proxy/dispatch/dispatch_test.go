@@ -49,7 +49,7 @@ func tableOf(t *testing.T, c snapshot.Change) (*dispatch.Table, *clock) {
 
 func update(t *testing.T, table *dispatch.Table, c snapshot.Change) {
 	t.Helper()
-	if err := table.Update(c); err != nil {
+	if _, err := table.Update(c); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -246,5 +246,42 @@ func TestFronts(t *testing.T) {
 	})
 	if len(w.Services) != 1 || len(w.NodePorts) != 1 {
 		t.Errorf("%+v", w)
+	}
+}
+
+// Of a Service that nobody here calls, and that has no pods here, nothing is measured; its
+// fronts are told anew only when they change.
+func TestNobodyCalls(t *testing.T) {
+	far := service(nil, endpoint("10.0.0.1", "n2"), endpoint("10.0.0.2", "n3"))
+	table, _ := tableOf(t, far)
+	if f := table.Flights(); len(f) != 0 {
+		t.Errorf("flights %+v", f)
+	}
+	if x := table.Explain(web); len(x) != 1 || len(x[0].Endpoints) != 2 {
+		t.Errorf("its first choice rests on %+v", x)
+	}
+	if f := table.Flights(); len(f) != 0 {
+		t.Errorf("having been asked about: flights %+v", f)
+	}
+	for what, c := range map[string]struct {
+		change func(*snapshot.Service)
+		fronts bool
+	}{
+		"a policy":      {func(s *snapshot.Service) { s.Policy = balance.Random }, false},
+		"an address":    {func(s *snapshot.Service) { s.ExternalIPs = []netip.Addr{netip.MustParseAddr("192.0.2.1")} }, true},
+		"a node's port": {func(s *snapshot.Service) { s.Ports[0].NodePort = 30081 }, true},
+	} {
+		update(t, table, far)
+		fronts, err := table.Update(service(c.change, endpoint("10.0.0.3", "n2")))
+		if fronts != c.fronts || err != nil {
+			t.Errorf("%s changes: fronts %v, %v", what, fronts, err)
+		}
+	}
+	chosen(t, table, at, client)
+	if f := table.Flights(); len(f) != 1 || f[0].ByNode["n2"].Done != 1 {
+		t.Errorf("called once: flights %+v", f)
+	}
+	if fronts, err := table.Update(snapshot.Change{Services: map[snapshot.Key]*snapshot.Service{web: nil}}); !fronts || err != nil || len(table.Flights()) != 0 {
+		t.Errorf("gone: fronts %v, %v, flights %+v", fronts, err, table.Flights())
 	}
 }

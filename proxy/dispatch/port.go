@@ -19,8 +19,8 @@ import (
 // that called longest ago are forgotten first, in part.
 const staysMost = 100_000
 
-// port is a port of a Service, with its balancers: most have one, and one more where
-// clients from outside may have other endpoints.
+// port is a port of a Service, with its sides: most have one, and one more where clients
+// from outside may have other endpoints.
 type port struct {
 	*snapshot.Port
 	service  snapshot.Key
@@ -33,10 +33,12 @@ type port struct {
 	stays    map[netip.Addr]stay
 }
 
-// side is who may serve, and who chooses among them.
+// side is who may serve, and who chooses among them: nobody until a client of this node
+// calls, since of many Services a node calls few.
 type side struct {
-	balancer *balance.Balancer
+	options  balance.Options
 	routes   []snapshot.Endpoint
+	balancer *balance.Balancer
 	addrs    map[string]netip.AddrPort
 	done     map[string]uint64 // by node: how many it has answered
 }
@@ -99,22 +101,37 @@ func (s *service) port(p *snapshot.Port) *port {
 
 // side has these endpoints now, by this policy.
 func (t *Table) side(s *side, routes []snapshot.Endpoint, o balance.Options, key snapshot.Key) (*side, error) {
-	now := t.now()
 	if s == nil {
-		b, err := balance.New(o, maphash.String(t.seed, key.String()))
-		if err != nil {
-			return nil, err
-		}
-		s = &side{balancer: b, done: map[string]uint64{}}
-	} else if err := s.balancer.SetPolicy(o, now); err != nil {
+		s = &side{}
+	}
+	s.options, s.routes = o, routes
+	if s.balancer == nil {
+		return s, o.Check()
+	}
+	if err := s.balancer.SetPolicy(o, t.now()); err != nil {
 		return nil, err
 	}
-	s.routes, s.addrs = routes, make(map[string]netip.AddrPort, len(routes))
-	for _, e := range routes {
+	t.see(key, s)
+	return s, nil
+}
+
+// wake has somebody choose among a side's endpoints.
+func (t *Table) wake(key snapshot.Key, s *side) (err error) {
+	if s.balancer, err = balance.New(s.options, maphash.String(t.seed, key.String())); err != nil {
+		return err
+	}
+	s.done = map[string]uint64{}
+	t.see(key, s)
+	return nil
+}
+
+// see has who chooses know the endpoints.
+func (t *Table) see(key snapshot.Key, s *side) {
+	s.addrs = make(map[string]netip.AddrPort, len(s.routes))
+	for _, e := range s.routes {
 		s.addrs[e.Addr.String()] = e.Addr
 	}
-	s.balancer.Update(t.view(key, s.routes, nil), now)
-	return s, nil
+	s.balancer.Update(t.view(key, s.routes, nil), t.now())
 }
 
 // view is what a balancer is to know: endpoints, and what is known of their nodes.
@@ -141,12 +158,18 @@ func (t *Table) view(key snapshot.Key, routes []snapshot.Endpoint, about About) 
 type About func(service snapshot.Key, node string) balance.Node
 
 // choose names an endpoint.
-func (p *port) choose(client netip.Addr, external bool, now time.Duration) (*Held, error) {
+func (t *Table) choose(p *port, client netip.Addr, external bool) (*Held, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	s := p.internal
+	s, now := p.internal, t.now()
 	if external {
 		s = p.external
+	}
+	if s.balancer == nil {
+		if err := t.wake(p.service, s); err != nil {
+			return nil, err
+		}
+		t.lives(p.service)
 	}
 	ticket, ok := p.again(s, client, now)
 	if !ok {
@@ -220,13 +243,18 @@ type Flight struct {
 	Done     uint64
 }
 
-// Flights are those of every Service.
+// Flights are those of every Service that clients of this node have called, or that has
+// pods here.
 func (t *Table) Flights() []Flights {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	now := t.now()
 	var all []Flights
-	for key, s := range t.services {
+	for _, key := range t.Alive() {
+		s := t.services[key]
+		if s == nil {
+			continue
+		}
 		f := Flights{Service: key, ByNode: map[string]Flight{}, Pods: s.pods}
 		for _, p := range s.ports {
 			p.flights(f.ByNode, now)
@@ -240,7 +268,7 @@ func (t *Table) Flights() []Flights {
 func (p *port) flights(to map[string]Flight, now time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for _, s := range p.sides() {
+	for _, s := range p.called() {
 		for node, inFlight := range s.balancer.InFlight(now) {
 			f := to[node]
 			f.InFlight += inFlight
@@ -254,12 +282,17 @@ func (p *port) flights(to map[string]Flight, now time.Duration) {
 	}
 }
 
-// sides are its balancers, each once.
+// sides are each once.
 func (p *port) sides() []*side {
 	if p.external == p.internal {
 		return []*side{p.internal}
 	}
 	return []*side{p.internal, p.external}
+}
+
+// called are the sides that clients of this node have called.
+func (p *port) called() []*side {
+	return slices.DeleteFunc(p.sides(), func(s *side) bool { return s.balancer == nil })
 }
 
 // Learn has the balancers of Services know what is known of nodes now.
@@ -274,7 +307,7 @@ func (t *Table) Learn(services []snapshot.Key, about About) {
 		}
 		for _, p := range s.ports {
 			p.mu.Lock()
-			for _, side := range p.sides() {
+			for _, side := range p.called() {
 				side.balancer.Learn(t.view(key, side.routes, about).Nodes, now)
 			}
 			p.mu.Unlock()
@@ -295,6 +328,11 @@ func (t *Table) Explain(key snapshot.Key) []Explanation {
 	for _, p := range s.ports {
 		p.mu.Lock()
 		for i, side := range p.sides() {
+			if side.balancer == nil { // what its first choice would rest on
+				if asked := (*side); t.wake(key, &asked) == nil {
+					side = &asked
+				}
+			}
 			x := Explanation{Service: key.String(), Port: p.Port.Port, Protocol: p.Protocol, Clients: "all", Explanation: side.balancer.Explain(t.now())}
 			if len(p.sides()) > 1 {
 				x.Clients = []string{"internal", "external"}[i]

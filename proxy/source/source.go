@@ -10,6 +10,7 @@ import (
 	"reflect"
 	"sync"
 	"time"
+	"unique"
 
 	core "k8s.io/api/core/v1"
 	discovery "k8s.io/api/discovery/v1"
@@ -89,8 +90,24 @@ func slim(o any) (any, error) {
 		o.ManagedFields, o.Status.Conditions = nil, nil
 	case *discovery.EndpointSlice:
 		o.ManagedFields, o.OwnerReferences = nil, nil
+		for i := range o.Endpoints {
+			slimEndpoint(&o.Endpoints[i])
+		}
 	}
 	return o, nil
+}
+
+// slimEndpoint drops what is not of use, and has the same names share their memory.
+func slimEndpoint(e *discovery.Endpoint) {
+	e.Hostname, e.DeprecatedTopology = nil, nil
+	if e.TargetRef != nil {
+		e.TargetRef = &core.ObjectReference{Kind: unique.Make(e.TargetRef.Kind).Value(), UID: e.TargetRef.UID}
+	}
+	for _, name := range []*string{e.NodeName, e.Zone} {
+		if name != nil {
+			*name = unique.Make(*name).Value()
+		}
+	}
 }
 
 func serviceOfSlice(s *discovery.EndpointSlice) snapshot.Key {

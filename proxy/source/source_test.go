@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -287,6 +288,14 @@ func TestSlim(t *testing.T) {
 	n := &core.Node{ObjectMeta: meta.ObjectMeta{Name: "n", Annotations: map[string]string{"a": "b"}}}
 	o, err := slim(n)
 	if got, ok := o.(*core.Node); err != nil || !ok || got.Name != "n" || got.Annotations != nil {
+		t.Errorf("%v, %v", o, err)
+	}
+	long := at("10.0.0.1", "n1", func(e *discovery.Endpoint) {
+		e.Hostname, e.Zone, e.TargetRef.Name = new("h"), new("z"), "web-1"
+	})
+	o, err = slim(aSlice("a", long))
+	short := at("10.0.0.1", "n1", func(e *discovery.Endpoint) { e.Zone = new("z") })
+	if got, ok := o.(*discovery.EndpointSlice); err != nil || !ok || !reflect.DeepEqual(got.Endpoints, []discovery.Endpoint{short}) {
 		t.Errorf("%v, %v", o, err)
 	}
 	if !slices.Equal(addresses([]string{"x", "::ffff:10.0.0.1"}), []netip.Addr{netip.MustParseAddr("10.0.0.1")}) {

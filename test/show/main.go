@@ -50,6 +50,7 @@ var parts = map[string]func(context.Context, *bench) error{
 	"fabric-faults":    showFabricFaults,
 	"proxy-sim":        showProxySim,
 	"proxy-plane":      showProxyPlane,
+	"proxy-scale":      showProxyScale,
 }
 
 func main() {
@@ -93,7 +94,7 @@ func serve(ctx context.Context, args []string) error {
 
 // showProxy shows all of the proxy.
 func showProxy(ctx context.Context, b *bench) error {
-	return errors.Join(showProxySim(ctx, b), showProxyPlane(ctx, b))
+	return errors.Join(showProxySim(ctx, b), showProxyPlane(ctx, b), showProxyScale(ctx, b))
 }
 
 func show(ctx context.Context, names []string) error {
