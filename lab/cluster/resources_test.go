@@ -44,8 +44,8 @@ const (
 	scaledPort  = 30084
 )
 
-// bounded has a node and its pods be bounded, measured and scaled, and
-// which keeps images.
+// bounded has a node and its pods be bounded, measured and scaled, and a registry keep
+// images.
 func bounded(t *testing.T, on site) {
 	kubeconfig := cluster.Kubeconfig(on.lab, on.name)
 	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"skerry.dev/skerry/lab/cluster"
+	"skerry.dev/skerry/lab/cluster/preflight"
 	"skerry.dev/skerry/lab/cluster/spec"
 	"skerry.dev/skerry/lab/host"
 	"skerry.dev/skerry/lab/topology"
@@ -104,21 +105,39 @@ func leavesNothing(t *testing.T) {
 	})
 }
 
-// All that clusters do is asked of one lab, but for what wants another network. Afterwards
-// the machine is as before.
+// All that clusters do is asked of one lab, and beside it, where the machine has room for
+// both, of those that want another network. Afterwards the machine is as before.
 func TestClusters(t *testing.T) {
 	paths := built(t)
 	leavesNothing(t)
-	lab, _ := takeUp(t, "cluster-test", suite(), cluster.Options{
+	topo, both := suite(), suite()
+	refused := preflight.Refuse(&topo, spec.Spec{}, time.Now())
+	both.Clusters = append(both.Clusters, topology.Cluster{Name: "c4", Nodes: []string{"n"}}, topology.Cluster{Name: "c5", Nodes: []string{"n"}})
+	alone := preflight.Refuse(&both, spec.Spec{}, time.Now())
+	t.Run("networks", func(t *testing.T) {
+		if alone == nil {
+			t.Parallel()
+		}
+		t.Run("chosen", func(t *testing.T) { testChosen(t, paths) })
+		t.Run("dual", func(t *testing.T) { testDual(t, paths) })
+	})
+	t.Run("suite", func(t *testing.T) {
+		if alone == nil {
+			t.Parallel()
+		}
+		if refused != nil {
+			t.Skip(refused)
+		}
+		testSuite(t, topo, paths)
+	})
+}
+
+func testSuite(t *testing.T, topo topology.Topology, paths map[string]string) {
+	lab, _ := takeUp(t, "cluster-test", topo, cluster.Options{
 		Programs: paths, PodPrograms: []string{filepath.Join(filepath.Dir(agent), "skerry-proxy")},
 		Spec: spec.Spec{Metrics: true, Registry: true, Capacity: map[topology.Ref]spec.Capacity{small: {MilliCPU: smallMilli, Memory: smallMemory}}},
 	})
 	t.Run("beside", func(t *testing.T) {
-		t.Run("networks", func(t *testing.T) {
-			t.Parallel()
-			t.Run("chosen", func(t *testing.T) { testChosen(t, paths) })
-			t.Run("dual", func(t *testing.T) { testDual(t, paths) })
-		})
 		for _, track := range tracks {
 			t.Run(track.name, func(t *testing.T) {
 				t.Parallel()
