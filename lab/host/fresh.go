@@ -1,6 +1,7 @@
 package host
 
 import (
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"os"
@@ -36,6 +37,11 @@ func Fresh(f func() error) error {
 	})
 }
 
+// probeGroup is a control group of a name that nobody else tries at the same time.
+func probeGroup(tree cgroup.Tree) cgroup.Group {
+	return tree.Group(groupRoot).Child("probe-" + rand.Text())
+}
+
 // LackingControllers names those of the controllers that no control group of a lab can
 // have. It makes a group where that shows, and removes it.
 func LackingControllers(controllers ...string) (lacking []string, err error) {
@@ -44,7 +50,7 @@ func LackingControllers(controllers ...string) (lacking []string, err error) {
 		return nil, err
 	}
 	defer removeEmptyRoot(tree)
-	group := tree.Group(groupRoot).Child(fmt.Sprintf("probe-%d", os.Getpid()))
+	group := probeGroup(tree)
 	defer func() { err = errors.Join(err, group.Remove()) }()
 	return group.Lacks(controllers...)
 }

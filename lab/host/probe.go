@@ -86,7 +86,7 @@ func probeGroups() Finding {
 	f := Finding{What: "control groups", Needed: true}
 	tree, err := cgroup.FindHere()
 	if err == nil {
-		group := tree.Group(groupRoot).Child(fmt.Sprintf("probe-%d", os.Getpid()))
+		group := probeGroup(tree)
 		if err = group.Make(); err == nil {
 			err = group.Remove()
 		}
