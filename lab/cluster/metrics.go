@@ -21,17 +21,22 @@ func (c *Cluster) startMetrics(ctx context.Context) error {
 }
 
 // AwaitMetrics waits until metrics-server is ready in each of the clusters that are to have
-// it: until it has asked their nodes twice, most of half a minute.
+// it: until it has asked their nodes twice, most of half a minute. It fails as Up does.
 func AwaitMetrics(ctx context.Context, clusters []*Cluster) error {
-	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	limited, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
 	for _, c := range clusters {
 		if !c.options.Metrics {
 			continue
 		}
-		if err := c.awaitPods(ctx, metricsLabel); err != nil {
-			return fmt.Errorf("cluster %s: %w", c.Name, err)
+		err := c.awaitPods(limited, metricsLabel)
+		if err == nil {
+			continue
 		}
+		if err = fmt.Errorf("cluster %s: %w", c.Name, err); ctx.Err() == nil {
+			err = keepLogs(c.lab, c.options.Logs, err)
+		}
+		return err
 	}
 	return nil
 }
