@@ -170,9 +170,11 @@ func TestChurn(t *testing.T) {
 	churned := make(chan struct{})
 	go func() {
 		defer close(churned)
+		tick := time.NewTicker(every)
+		defer tick.Stop()
 		for i := range changes {
+			<-tick.C
 			c.changes <- [...]snapshot.Change{web("10.1.0.12"), web("10.1.0.11", "10.1.0.12"), web("10.1.0.11")}[i%3]
-			time.Sleep(every)
 		}
 	}()
 	asked, by := 0, map[string]int{}

@@ -156,13 +156,20 @@ func (t *Table) put(key snapshot.Key, s *snapshot.Service, was *service) error {
 		now.addPods(s.Ports[i].Endpoints, t.at.Node)
 	}
 	t.services[key] = now
-	if len(now.pods) > 0 {
+	if len(now.pods) > 0 || now.called() {
 		t.lives(key)
+	} else {
+		t.dies(key)
 	}
 	for _, p := range now.ports {
 		t.announce(now, p)
 	}
 	return nil
+}
+
+// called says whether clients of this node have called the Service.
+func (s *service) called() bool {
+	return slices.ContainsFunc(s.ports, func(p *port) bool { return len(p.called()) > 0 })
 }
 
 // addPods adds those of a node, each once.

@@ -263,6 +263,14 @@ func TestNobodyCalls(t *testing.T) {
 	if f := table.Flights(); len(f) != 0 {
 		t.Errorf("having been asked about: flights %+v", f)
 	}
+	update(t, table, service(nil, endpoint("10.0.0.1", "n1")))
+	if f := table.Flights(); len(f) != 1 {
+		t.Errorf("with a pod here: flights %+v", f)
+	}
+	update(t, table, far)
+	if f := table.Flights(); len(f) != 0 {
+		t.Errorf("without it again: flights %+v", f)
+	}
 	for what, c := range map[string]struct {
 		change func(*snapshot.Service)
 		fronts bool

@@ -29,24 +29,26 @@ func TestNoDescriptors(t *testing.T) {
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &was); err != nil {
 		t.Fatal(err)
 	}
+	var taken []int
+	giveBack := sync.OnceFunc(func() {
+		for _, fd := range taken {
+			_ = syscall.Close(fd)
+		}
+		_ = syscall.Setrlimit(syscall.RLIMIT_NOFILE, &was) // as it was a moment ago
+	})
+	t.Cleanup(giveBack)
 	few := was
 	few.Cur = uint64(client + 100)
 	if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &few); err != nil {
 		t.Fatal(err)
 	}
-	var taken []int
 	for fd, err := syscall.Dup(client); err == nil; fd, err = syscall.Dup(client) {
 		taken = append(taken, fd)
 	}
 	to := netip.MustParseAddrPort(at)
 	_ = syscall.Connect(client, &syscall.SockaddrInet4{Addr: to.Addr().As4(), Port: int(to.Port())}) // it may be reset as it calls
 	await(t, "one is refused", func() bool { return p.Counts().Refused == 1 })
-	for _, fd := range taken {
-		_ = syscall.Close(fd)
-	}
-	if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &was); err != nil {
-		t.Fatal(err)
-	}
+	giveBack()
 	other := dial(t, at)
 	_, _ = other.Write([]byte("y"))
 	if _, err := io.ReadFull(other, make([]byte, 1)); err != nil {
