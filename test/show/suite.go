@@ -11,10 +11,13 @@ import (
 
 // What the tests of clusters are among those that make test runs: packages of their own, and
 // tests of others by their names.
-var clusterTests = [][]string{
-	{"./kube/...", "./lab/cluster/...", "./test/conformance"},
-	{"-run=OnKubernetes", "./lab/run"},
-	{"-run=TestScripts/^(clusters|lacks|pods|refused)$", "./lab/cli"},
+var clusterTests = []struct {
+	name string
+	args []string
+}{
+	{"kube, lab/cluster and test/conformance", []string{"./kube/...", "./lab/cluster/...", "./test/conformance"}},
+	{"of lab/run", []string{"-run=OnKubernetes", "./lab/run"}},
+	{"of lab/cli", []string{"-run=TestScripts/^(clusters|lacks|pods|refused)$", "./lab/cli"}},
 }
 
 // showSuite runs what clusters add to make test, and measures it: without the programs'
@@ -24,9 +27,9 @@ func showSuite(ctx context.Context, b *bench) error {
 	var took time.Duration
 	var parts []string
 	for _, tests := range clusterTests {
-		out, err := exec.CommandContext(ctx, "go", append([]string{"test", "-count=1", "-p=1"}, tests...)...).CombinedOutput()
+		out, err := exec.CommandContext(ctx, "go", append([]string{"test", "-count=1", "-p=1"}, tests.args...)...).CombinedOutput()
 		if err != nil {
-			return fmt.Errorf("go test %s: %w\n%s", strings.Join(tests, " "), err, lastPart(string(out)))
+			return fmt.Errorf("go test %s: %w\n%s", strings.Join(tests.args, " "), err, lastPart(string(out)))
 		}
 		var of time.Duration
 		for _, p := range packageTook.FindAllStringSubmatch(string(out), -1) {
@@ -37,7 +40,7 @@ func showSuite(ctx context.Context, b *bench) error {
 			of += d
 		}
 		took += of
-		parts = append(parts, fmt.Sprintf("%s %.0f s", tests[len(tests)-1], of.Seconds()))
+		parts = append(parts, fmt.Sprintf("%s %.0f s", tests.name, of.Seconds()))
 	}
 	fuzz := exec.CommandContext(ctx, "test/fuzz.sh", "./kube/...", "./lab/cluster/...")
 	began := time.Now()
