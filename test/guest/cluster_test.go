@@ -1,7 +1,6 @@
 package guest_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"flag"
@@ -11,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/vishvananda/netlink"
 
 	"skerry.dev/skerry/internal/cgroup"
 	"skerry.dev/skerry/internal/gobuild"
@@ -34,7 +35,7 @@ var clusterPrograms = []string{"nft", "ip", "mount", "umount"}
 // clusterModules are what clusters rely on in the kernel.
 var clusterModules = []string{
 	"overlay", "nf_conntrack", "nf_nat", "nft_chain_nat", "nft_nat", "nft_masq", "nft_redir", "nft_ct", "nft_numgen", "nft_hash",
-	"nft_fib_inet", "nft_fib_ipv4", "nft_fib_ipv6", "nft_reject_inet", "nft_limit", "nft_log", "nft_objref",
+	"nft_fib_inet", "nft_fib_ipv4", "nft_fib_ipv6", "nft_reject_ipv4", "nft_reject_ipv6", "nft_reject_inet", "nft_limit", "nft_log", "nft_objref",
 }
 
 // TestCluster runs a cluster as its user would where control groups are of version 2,
@@ -71,11 +72,7 @@ func TestCluster(t *testing.T) {
 	must(t, bundle.Close())
 	ctx, cancel := context.WithTimeout(t.Context(), clusterTimeout)
 	defer cancel()
-	var said bytes.Buffer
-	if err := machine.Run(ctx, &said); err != nil {
-		t.Fatalf("%v:\n%s", err, &said)
-	}
-	t.Logf("the guest's tests:\n%s", &said)
+	must(t, machine.Run(ctx, t.Output()))
 }
 
 // testCluster takes a cluster up and asks a service of it, by way of its API server.
@@ -85,6 +82,8 @@ func testCluster(t *testing.T) {
 	if err != nil || tree.Version() != 2 {
 		t.Fatalf("found version %d, %v", tree.Version(), err)
 	}
+	// kubectl calls API servers by it.
+	must(t, netlink.LinkSetUp(&netlink.Device{LinkAttrs: netlink.LinkAttrs{Name: "lo"}}))
 	t.Setenv("XDG_CACHE_HOME", "/tmp/cache")
 	t.Setenv("HOME", "/tmp")
 	t.Cleanup(func() { tellLogs(t) })

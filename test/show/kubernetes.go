@@ -50,7 +50,7 @@ func showKubernetes(ctx context.Context, b *bench) error {
 	if err := b.churn(ctx); err != nil {
 		return err
 	}
-	return showSuite(ctx, b)
+	return errors.Join(showSuite(ctx, b), showGuestCluster(ctx, b))
 }
 
 // clusters takes a lab up whose two clusters are of Kubernetes.

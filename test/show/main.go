@@ -43,6 +43,7 @@ var areas = map[string]func(context.Context, *bench) error{
 var parts = map[string]func(context.Context, *bench) error{
 	"pods":             showPods,
 	"kubernetes-suite": showSuite,
+	"kubernetes-guest": showGuestCluster,
 	"fabric-near":      showFabricNear,
 	"fabric-limits":    showFabricLimits,
 	"fabric-load":      showFabricLoad,

@@ -93,7 +93,7 @@ func needs(s spec.Spec, dual bool) []need {
 	}
 	all = append(all,
 		need{"overlayfs", "containerd", module("overlay", "CONFIG_OVERLAY_FS"), "", fresh(tryOverlay)},
-		need{"nf_tables that nft can use", "a node", module("nf_tables", "CONFIG_NF_TABLES, CONFIG_NFT_MASQ and CONFIG_NFT_FIB_INET"), "", fresh(tryNFTables)})
+		need{"nf_tables that nft can use", "a node", module("nf_tables", "CONFIG_NF_TABLES, CONFIG_NFT_MASQ, CONFIG_NFT_REJECT and CONFIG_NFT_FIB_INET"), "", fresh(tryNFTables)})
 	if dual {
 		family := func(what, remedy string, try func() error) {
 			all = append(all, need{what, "family: dual", remedy, "family: ipv4", fresh(try)})
@@ -167,6 +167,7 @@ func tryNFTables() error {
 	return rules(`table ip skerry {
 	map services { type ipv4_addr . inet_proto . inet_service : verdict; }
 	chain endpoint { meta l4proto tcp dnat to 192.0.2.1:80; }
+	chain nobody { reject; }
 	chain service { numgen random mod 1 vmap { 0 : goto endpoint }; }
 	chain prerouting { type nat hook prerouting priority dstnat; fib daddr type local ip daddr . meta l4proto . th dport vmap @services; }
 	chain postrouting { type nat hook postrouting priority srcnat; masquerade; }
@@ -182,6 +183,7 @@ func tryIPv6() error {
 // tryNFTables6 sets rules of the kinds that dual nodes have besides.
 func tryNFTables6() error {
 	return rules(`table ip6 skerry {
+	chain nobody { reject; }
 	chain prerouting { type nat hook prerouting priority dstnat; fib daddr type local meta l4proto tcp dnat to [2001:db8::1]:80; }
 	chain postrouting { type nat hook postrouting priority srcnat; masquerade; }
 }
