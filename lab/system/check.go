@@ -144,7 +144,7 @@ func (s Substrate) checkInstall(document *strict.Document, step Step, key, at st
 		return document.Errorf(at, "write the step below kubernetes", "nothing is installed on %s", key)
 	case step.Daemon == "" || step.Pod != nil || !slices.Contains(placeRoles, step.At):
 		return document.Errorf(at, "write daemon beside it, no pod, and a role that is one node of the cluster", "what is installed is a daemon of a cluster")
-	case !slices.Contains(s.Files, step.Install):
+	case !slices.ContainsFunc(s.Files, func(name string) bool { return rendered(name) == step.Install }):
 		return document.Errorf(at+".install", "add it to files", "%q is no file of the system", step.Install)
 	}
 	return nil

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
+	"strings"
 
 	"skerry.dev/skerry/internal/strict"
 	"skerry.dev/skerry/lab/experiment"
@@ -44,8 +45,9 @@ type Plugin struct {
 	// variant is the one of them that it is.
 	variant string
 	// how is the one of the two that counts.
-	how   Substrate
-	files fs.FS
+	how Substrate
+	// tree has its folder and those of the others.
+	tree fs.FS
 	// built are the paths of the needs that are built here, by program.
 	built map[string]string
 }
@@ -62,7 +64,8 @@ const KindBalancer = "balancer"
 type Substrate struct {
 	// Route names the roles that a request visits, in order.
 	Route []Role `yaml:"route,omitempty"`
-	// Files of the folder that are rendered into the working directory.
+	// Files of the folder that are rendered into the working directory; as ../SYSTEM/FILE
+	// one of another system's folder.
 	Files []string `yaml:"files,omitempty"`
 	// NodeFiles are rendered for each node, into a folder of its host name there.
 	NodeFiles []string `yaml:"nodeFiles,omitempty"`
@@ -95,6 +98,8 @@ type WorkloadService struct {
 	// Labels and Annotations are templates.
 	Labels      map[string]string `yaml:"labels,omitempty"`
 	Annotations map[string]string `yaml:"annotations,omitempty"`
+	// Metrics has metrics-server tell what its pods use.
+	Metrics bool `yaml:"metrics,omitempty"`
 	// Anywhere has a request served at any node, whichever it came to.
 	Anywhere bool `yaml:"anywhere,omitempty"`
 }
@@ -191,10 +196,7 @@ func LoadPlugin(tree fs.FS, name string) (*Plugin, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read system %s: %w", name, err)
 	}
-	p := &Plugin{built: map[string]string{}}
-	if p.files, err = fs.Sub(tree, name); err != nil {
-		return nil, fmt.Errorf("read system %s: %w", name, err)
-	}
+	p := &Plugin{built: map[string]string{}, tree: tree}
 	document, err := strict.Decode(file, data, p)
 	if err != nil {
 		return nil, err
@@ -204,6 +206,19 @@ func LoadPlugin(tree fs.FS, name string) (*Plugin, error) {
 	}
 	p.how = *cmp.Or(p.Hosts, p.Kubernetes)
 	return p, nil
+}
+
+// read gives a file of its folder, or of another system's by ../SYSTEM/FILE.
+func (p *Plugin) read(name string) ([]byte, error) {
+	return fs.ReadFile(p.tree, path.Join(p.Name, name))
+}
+
+// rendered is the name of a file in the working directory.
+func rendered(name string) string {
+	if other, ok := strings.CutPrefix(name, "../"); ok {
+		_, name, _ = strings.Cut(other, "/")
+	}
+	return name
 }
 
 // on is how it runs on a substrate; nil where it does not.

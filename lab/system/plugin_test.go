@@ -130,7 +130,7 @@ func TestCarries(t *testing.T) {
 
 func TestBrokenTemplates(t *testing.T) {
 	cases := []struct{ name, hosts, want string }{
-		{"missing file", route + "  files: [gone.cfg]\n" + address, "system test: open gone.cfg"},
+		{"missing file", route + "  files: [gone.cfg]\n" + address, "system test: open test/gone.cfg"},
 		{"field that there is not", route + "  address: \"{{.Gateway.IP}}:1\"\n", "can't evaluate field Gateway"},
 		{"field of a file", route + "  files: [system.yaml]\n  start:\n    - {at: lab, run: \"{{.Nothing}}\"}\n" + address, "can't evaluate field Nothing"},
 		{"node of a step at the machine", route + "  prepare:\n    - {at: lab, run: \"{{.Node.IP}}\"}\n" + address, "nil pointer evaluating *system.Place.IP"},
@@ -186,8 +186,9 @@ func TestBuiltInSystems(t *testing.T) {
 				t.Errorf("%s: %s renders as %q", name, file, text)
 			}
 		}
-		if entries, err := fs.ReadDir(systems.FS, name); err != nil || len(entries) != 1+len(how.Files)+len(how.NodeFiles) {
-			t.Errorf("%s: %d files lie in its folder, %v and %v are rendered", name, len(entries)-1, how.Files, how.NodeFiles)
+		own := slices.DeleteFunc(slices.Concat(how.Files, how.NodeFiles), func(file string) bool { return strings.HasPrefix(file, "../") })
+		if entries, err := fs.ReadDir(systems.FS, name); err != nil || len(entries) != 1+len(own) {
+			t.Errorf("%s: %d files lie in its folder, %v are rendered", name, len(entries)-1, own)
 		}
 		if how.Inner != "" {
 			continue

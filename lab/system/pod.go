@@ -127,6 +127,11 @@ func (s Substrate) installs() bool {
 	return false
 }
 
+// AsksMetrics says whether the stack asks metrics-server.
+func (s *Stack) AsksMetrics() bool {
+	return slices.ContainsFunc(s.Plugins, func(p *Plugin) bool { return p.how.Service != nil && p.how.Service.Metrics })
+}
+
 // PodPrograms are the paths of the programs that the stack has in pods: nodes need images of
 // them. What a manifest has in some is all that the system needs of Skerry's.
 func (s *Stack) PodPrograms() (paths []string, err error) {

@@ -3,7 +3,6 @@ package system
 import (
 	"cmp"
 	"fmt"
-	"io/fs"
 	"net"
 	"path"
 	"strconv"
@@ -286,7 +285,7 @@ func (p *Plugin) render(v Values) (map[string]string, error) {
 		if err != nil {
 			return nil, err
 		}
-		files[name] = text
+		files[rendered(name)] = text
 	}
 	for _, name := range p.how.NodeFiles {
 		for _, place := range v.Nodes {
@@ -301,7 +300,7 @@ func (p *Plugin) render(v Values) (map[string]string, error) {
 }
 
 func (p *Plugin) file(name string, v Values) (string, error) {
-	text, err := fs.ReadFile(p.files, name)
+	text, err := p.read(name)
 	if err != nil {
 		return "", fmt.Errorf("system %s: %w", p.Name, err)
 	}

@@ -332,7 +332,7 @@ func (s *Stack) Digest() (string, error) {
 	sum := sha256.New()
 	for _, p := range s.Plugins {
 		for _, name := range slices.Concat([]string{manifest}, p.how.Files, p.how.NodeFiles) {
-			data, err := fs.ReadFile(p.files, name)
+			data, err := p.read(name)
 			if err != nil {
 				return "", fmt.Errorf("digest of system %s: %w", p.Name, err)
 			}

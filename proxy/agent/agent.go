@@ -46,6 +46,8 @@ type Cluster interface {
 	Watch(ctx context.Context, tell func(snapshot.Change)) error
 	// Refused tells users what of a Service is not carried.
 	Refused(service snapshot.Key, why string)
+	// Usage asks metrics.k8s.io what a Service's pods use, by node.
+	Usage(ctx context.Context, service snapshot.Key) (map[string]snapshot.Usage, error)
 }
 
 // agent is one that runs.
@@ -58,10 +60,10 @@ type agent struct {
 	plane   *userspace.Plane
 	rules   *capture.Rules
 	link    *reports.Link
-	groups  *usage.Reader
+	pods    podUse
+	metrics *metrics
 	fronts  map[frontKey]openFront
 	health  *health
-	last    map[snapshot.Key]reported
 	tick    int
 	behind  bool // the kernel does not bring what it should
 	ready   atomic.Bool
@@ -70,7 +72,7 @@ type agent struct {
 // Run serves until ctx ends. Rules are removed first, then what is open may go on for as
 // long as Drain says.
 func Run(ctx context.Context, config Config, cluster Cluster, log *slog.Logger) error {
-	a := &agent{Config: config, cluster: cluster, log: log, start: time.Now(), fronts: map[frontKey]openFront{}, last: map[snapshot.Key]reported{}}
+	a := &agent{Config: config, cluster: cluster, log: log, start: time.Now(), fronts: map[frontKey]openFront{}, pods: podUse{last: map[snapshot.Key]reported{}}, metrics: newMetrics()}
 	a.table = dispatch.NewTable(config.Node, a.now)
 	a.health = &health{log: log, here: config.Here, answers: map[snapshot.Key]*answer{}}
 	if err := a.open(); err != nil {
@@ -94,7 +96,7 @@ func (a *agent) open() (err error) {
 	if a.rules, err = capture.New(a.Here); err != nil {
 		return err
 	}
-	if a.groups, err = usage.New(a.Groups, runtime.NumCPU()); err != nil {
+	if a.pods.groups, err = usage.New(a.Groups, runtime.NumCPU()); err != nil {
 		a.log.Warn("the usage of pods is not known: policies go without it", "reason", err)
 	}
 	book := reports.NewBook(a.Node, a.start.UnixNano())
@@ -156,9 +158,13 @@ func (a *agent) serve(ctx context.Context) error {
 			}
 		})
 	})
+	asked := part("metrics", func() error {
+		a.ask(ctx)
+		return nil
+	})
 	a.follow(ctx, changes)
 	// What is not brought any more is not refused by who ends.
-	err := errors.Join(a.rules.Close(), <-watched)
+	err := errors.Join(a.rules.Close(), <-watched, <-asked)
 	a.rules = nil
 	err = errors.Join(err, <-carried, a.link.Close(), <-heard)
 	a.link = nil

@@ -2,6 +2,7 @@ package agent_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -10,6 +11,7 @@ import (
 	"net/netip"
 	"os"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -64,6 +66,11 @@ func pods(t *testing.T) {
 type cluster struct {
 	changes chan snapshot.Change
 	refused chan string
+	usage   func() (map[string]snapshot.Usage, error)
+}
+
+func (c cluster) Usage(context.Context, snapshot.Key) (map[string]snapshot.Usage, error) {
+	return c.usage()
 }
 
 func (c cluster) Watch(ctx context.Context, tell func(snapshot.Change)) error {
@@ -104,7 +111,7 @@ func web(pods ...string) snapshot.Change {
 func TestService(t *testing.T) {
 	netnstest.Node(t, []string{"10.1.0.1/24", "10.1.0.11/24", "10.1.0.12/24"}, []string{"10.96.0.0/16"})
 	pods(t)
-	c := cluster{make(chan snapshot.Change, 10), make(chan string, 10)}
+	c := cluster{changes: make(chan snapshot.Change, 10), refused: make(chan string, 10)}
 	c.changes <- web("10.1.0.11", "10.1.0.12")
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
@@ -157,7 +164,7 @@ func TestService(t *testing.T) {
 func TestChurn(t *testing.T) {
 	netnstest.Node(t, []string{"10.1.0.1/24", "10.1.0.11/24", "10.1.0.12/24"}, []string{"10.96.0.0/16"})
 	pods(t)
-	c := cluster{make(chan snapshot.Change, 10), make(chan string, 1000)}
+	c := cluster{changes: make(chan snapshot.Change, 10), refused: make(chan string, 1000)}
 	c.changes <- web("10.1.0.11")
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
@@ -195,6 +202,63 @@ func TestChurn(t *testing.T) {
 	}
 }
 
+// A Service that wants it from metrics.k8s.io is balanced by what that says, once clients
+// call; while it says nothing, by what it said.
+func TestMetrics(t *testing.T) {
+	netnstest.Node(t, []string{"10.1.0.1/24", "10.1.0.11/24", "10.1.0.12/24"}, []string{"10.96.0.0/16"})
+	pods(t)
+	var away atomic.Bool
+	c := cluster{changes: make(chan snapshot.Change, 10), refused: make(chan string, 10), usage: func() (map[string]snapshot.Usage, error) {
+		if away.Load() {
+			return nil, errAway
+		}
+		return map[string]snapshot.Usage{"n1": {CPU: 0.6, RAM: 0.1}, "n2": {CPU: 0.1, RAM: 0.1}}, nil
+	}}
+	away.Store(true)
+	change := web("10.1.0.11", "10.1.0.12")
+	for _, s := range change.Services {
+		s.Policy, s.Options = "rap", snapshot.Options{MaxCPU: 50, Usage: snapshot.UsageMetrics}
+		s.Ports[0].Endpoints[1].Node = "n2"
+	}
+	c.changes <- change
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	config := agent.Config{
+		Node: "n1", Here: []netip.Addr{netip.MustParseAddr("10.1.0.1")}, Port: 4480, ReportPort: 4481, Groups: "/sys/fs/cgroup", Admin: "127.0.0.1:4482",
+	}
+	go func() { done <- agent.Run(ctx, config, c, slog.New(slog.NewTextHandler(t.Output(), nil))) }()
+	await(t, "it serves at home while nothing is known", func() bool { return ask("tcp", "10.96.0.5:80") == "10.1.0.11" })
+	await(t, "a question without an answer is counted", func() bool {
+		return strings.Contains(get(t, "/metrics"), "skerry_proxy_metrics_failed_total 1\n")
+	})
+	if by := ask("tcp", "10.96.0.5:80"); by != "10.1.0.11" {
+		t.Errorf("without an answer %q serves", by)
+	}
+	away.Store(false)
+	await(t, "it serves where less is used", func() bool { return ask("tcp", "10.96.0.5:80") == "10.1.0.12" })
+	cancel()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}
+
+var errAway = errors.New("the server is currently unable to handle the request")
+
+// get is what the proxy answers an operator.
+func get(t *testing.T, path string) string {
+	t.Helper()
+	answer, err := http.Get("http://127.0.0.1:4482" + path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	body, err := io.ReadAll(answer.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(body)
+}
+
 // observe asks the proxy as an operator does.
 func observe(t *testing.T) {
 	t.Helper()
@@ -208,14 +272,9 @@ func observe(t *testing.T) {
 		"/v1/explain?service=default/web":  {`"service":"default/web"`},
 		"/v1/explain?service=default/none": {"404"},
 	} {
-		answer, err := http.Get("http://127.0.0.1:4482" + path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		body, _ := io.ReadAll(answer.Body)
-		_ = answer.Body.Close()
+		body := get(t, path)
 		for _, part := range parts {
-			if !strings.Contains(string(body), part) {
+			if !strings.Contains(body, part) {
 				t.Errorf("%s: no %s in\n%s", path, part, body)
 			}
 		}

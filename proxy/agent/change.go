@@ -31,7 +31,7 @@ func (a *agent) change(c snapshot.Change) {
 	for key, s := range c.Services {
 		if s == nil {
 			a.link.With(func(b *reports.Book) { b.Forget(key) })
-			delete(a.last, key)
+			delete(a.pods.last, key)
 			continue
 		}
 		for _, why := range s.Refusals {

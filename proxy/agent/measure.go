@@ -7,6 +7,7 @@ import (
 	"skerry.dev/skerry/proxy/dispatch"
 	"skerry.dev/skerry/proxy/reports"
 	"skerry.dev/skerry/proxy/snapshot"
+	"skerry.dev/skerry/proxy/usage"
 )
 
 const (
@@ -21,6 +22,12 @@ type reported struct {
 	at     time.Duration
 	worked map[string]time.Duration // by pod
 	total  time.Duration            // of pods that are gone as well: it only grows
+}
+
+// podUse is who reads what this node's pods use; groups is nil where nobody can.
+type podUse struct {
+	groups *usage.Reader
+	last   map[snapshot.Key]reported
 }
 
 // measure reports what goes on here, and has balancers learn what goes on elsewhere.
@@ -39,7 +46,13 @@ func (a *agent) measure() {
 	a.link.Report(said)
 	a.link.With(func(b *reports.Book) {
 		now := a.now()
-		a.table.Learn(active, func(service snapshot.Key, node string) balance.Node { return b.About(service, node, now) })
+		a.table.Learn(active, func(service snapshot.Key, node string) balance.Node {
+			n := b.About(service, node, now)
+			if said, ok := a.metrics.of(service); ok {
+				n.Usage = said[node].Measured
+			}
+			return n
+		})
 	})
 }
 
@@ -49,32 +62,31 @@ func (a *agent) report(f dispatch.Flights) reports.Service {
 	for node, flight := range f.ByNode {
 		s.Flights = append(s.Flights, reports.Flight{Node: node, InFlight: flight.InFlight, Done: flight.Done})
 	}
-	if len(f.Pods) > 0 && a.groups != nil {
-		a.use(&s, f.Pods)
+	if len(f.Pods) > 0 && a.pods.groups != nil {
+		a.pods.add(&s, f.Pods, a.now())
 	}
 	return s
 }
 
-// use adds what the Service's pods here use.
-func (a *agent) use(s *reports.Service, pods []string) {
-	now := a.now()
-	was, seen := a.last[s.Key]
+// add adds what the Service's pods here use.
+func (p podUse) add(s *reports.Service, pods []string, now time.Duration) {
+	was, seen := p.last[s.Key]
 	is := reported{at: now, worked: map[string]time.Duration{}, total: was.total}
 	var ram float64
 	for _, uid := range pods {
-		sample, err := a.groups.Read(uid, now)
+		sample, err := p.groups.Read(uid, now)
 		if err != nil {
 			continue // it is not there yet, or no more
 		}
 		s.Pods = true
-		s.Cores += sample.Cores
+		s.Cores = min(s.Cores+sample.Cores, sample.Node)
 		ram = max(ram, sample.RAM)
 		is.worked[uid] = sample.Worked
 		if before, ok := was.worked[uid]; ok && sample.Worked > before {
 			is.total += sample.Worked - before
 		}
 	}
-	a.last[s.Key] = is
+	p.last[s.Key] = is
 	s.RAM, s.Worked = ram, is.total
 	if span := now - was.at; seen && span > 0 && s.Cores > 0 {
 		s.CPU = float64(is.total-was.total) / (float64(span) * s.Cores)

@@ -78,7 +78,7 @@ func (c collector) Describe(to chan<- *prometheus.Desc) { prometheus.DescribeByC
 
 // Collect implements prometheus.Collector.
 func (c collector) Collect(to chan<- prometheus.Metric) {
-	n, r := c.plane.Counts(), c.link.Counts()
+	n, r, failed := c.plane.Counts(), c.link.Counts(), c.metrics.failed.Load()
 	for _, m := range []struct {
 		name, help string
 		kind       prometheus.ValueType
@@ -98,6 +98,7 @@ func (c collector) Collect(to chan<- prometheus.Metric) {
 		{"reports_old_total", "Reports that came twice, or late.", prometheus.CounterValue, r.Old},
 		{"reports_forged_total", "Reports that no key of this cluster has signed.", prometheus.CounterValue, r.Forged},
 		{"reports_malformed_total", "Reports that make no sense.", prometheus.CounterValue, r.Malformed},
+		{"metrics_failed_total", "Questions to metrics.k8s.io without an answer.", prometheus.CounterValue, failed},
 	} {
 		to <- prometheus.MustNewConstMetric(prometheus.NewDesc(prefix+m.name, m.help, nil, nil), m.kind, float64(m.value))
 	}

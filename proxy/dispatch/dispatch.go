@@ -128,6 +128,16 @@ func (t *Table) Alive() []snapshot.Key {
 	return slices.Collect(maps.Keys(t.alive))
 }
 
+// Asking are those of them that want to know from metrics.k8s.io what their pods use.
+func (t *Table) Asking() []snapshot.Key {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	return slices.DeleteFunc(t.Alive(), func(key snapshot.Key) bool {
+		s := t.services[key]
+		return s == nil || s.Options.Usage != snapshot.UsageMetrics
+	})
+}
+
 // takeNodes takes what became of nodes, and says whether this one is in another zone now.
 func (t *Table) takeNodes(nodes map[string]*snapshot.Node) bool {
 	for name, n := range nodes {

@@ -69,7 +69,7 @@ func (t *Table) port(s *snapshot.Service, p *snapshot.Port, was *service) (*port
 	defer now.mu.Unlock()
 	r := route.Of(s, p, t.at)
 	now.Port, now.affinity, now.local = p, s.Affinity, r.Local
-	options := balance.Options{Policy: cmp.Or(s.Policy, balance.Cost)}
+	options := balance.Options{Policy: cmp.Or(s.Policy, balance.Cost), MaxCPU: percent(s.Options.MaxCPU), MaxRAM: percent(s.Options.MaxRAM)}
 	apart := s.InternalLocal != s.ExternalLocal
 	if apart == (now.internal == now.external) {
 		now.external = nil
@@ -85,6 +85,9 @@ func (t *Table) port(s *snapshot.Service, p *snapshot.Port, was *service) (*port
 	now.external, err = t.side(now.external, r.External, options, s.Key)
 	return now, err
 }
+
+// percent is a share.
+func percent(n int) float64 { return float64(n) / 100 }
 
 // port is the one that was at a port before; nil where there was none.
 func (s *service) port(p *snapshot.Port) *port {

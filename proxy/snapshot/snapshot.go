@@ -17,6 +17,32 @@ const ProxyName = "skerry"
 // are kept to exactly, and the policy chooses from what they leave.
 const PolicyAnnotation = "proxy.skerry.dev/policy"
 
+// OptionsAnnotation has the policy's parameters: Options, as an object of YAML or JSON.
+const OptionsAnnotation = "proxy.skerry.dev/options"
+
+// Options are parameters of the policy rap. What is 0 or "" has its default.
+type Options struct {
+	// MaxCPU and MaxRAM are of how many percent of the limit a node is overloaded.
+	MaxCPU int `yaml:"maxCPU,omitempty"`
+	MaxRAM int `yaml:"maxRAM,omitempty"`
+	// Usage is who tells what pods use: UsageReports or UsageMetrics.
+	Usage string `yaml:"usage,omitempty"`
+}
+
+// Who may tell what pods use: proxies, ten times a second, or metrics.k8s.io (metrics-server)
+// each 15 s.
+const (
+	UsageReports = "reports"
+	UsageMetrics = "metrics.k8s.io"
+)
+
+// Usage is what the pods of a Service on a node use, as shares of what they may, and when
+// that was measured by the clock of who did.
+type Usage struct {
+	CPU, RAM float64
+	Measured time.Time
+}
+
 // A Key names a Service.
 type Key struct{ Namespace, Name string }
 
@@ -28,6 +54,8 @@ type Service struct {
 	Key
 	// Policy is the annotation's; "" is none.
 	Policy string
+	// Options are those of OptionsAnnotation.
+	Options Options
 	// ClusterIPs are its addresses within the cluster, ExternalIPs those of load balancers
 	// and of spec.externalIPs.
 	ClusterIPs, ExternalIPs []netip.Addr

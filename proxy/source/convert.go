@@ -11,6 +11,7 @@ import (
 	core "k8s.io/api/core/v1"
 	discovery "k8s.io/api/discovery/v1"
 
+	"skerry.dev/skerry/internal/strict"
 	"skerry.dev/skerry/proxy/balance"
 	"skerry.dev/skerry/proxy/snapshot"
 )
@@ -31,6 +32,10 @@ func serviceOf(s *core.Service, slicesOf []*discovery.EndpointSlice) *snapshot.S
 		all.Refusals = append(all.Refusals, fmt.Sprintf("annotation %s: policy %q is none of %s; %s is taken",
 			snapshot.PolicyAnnotation, all.Policy, strings.Join(balance.Policies(), ", "), balance.Cost))
 		all.Policy = balance.Cost
+	}
+	var err error
+	if all.Options, err = optionsOf(s.Annotations[snapshot.OptionsAnnotation]); err != nil {
+		all.Refusals = append(all.Refusals, inOneLine(err)+"; defaults are taken")
 	}
 	if why := notCarried(s); why != "" {
 		all.Refusals = append(all.Refusals, why)
@@ -66,6 +71,35 @@ func serviceOf(s *core.Service, slicesOf []*discovery.EndpointSlice) *snapshot.S
 		})
 	}
 	return all
+}
+
+// inOneLine is an error and its hint, as Events have them.
+func inOneLine(err error) string {
+	lines := strings.Split(err.Error(), "\n")
+	for i := range lines {
+		lines[i] = strings.TrimSpace(lines[i])
+	}
+	return strings.Join(lines, "; ")
+}
+
+// optionsOf an annotation's text: "" is all defaults, and so is what makes no sense.
+func optionsOf(text string) (o snapshot.Options, err error) {
+	if text == "" {
+		return o, nil
+	}
+	document, err := strict.Decode("annotation "+snapshot.OptionsAnnotation, []byte(text), &o)
+	if err != nil {
+		return snapshot.Options{}, err
+	}
+	for key, percent := range map[string]int{"maxCPU": o.MaxCPU, "maxRAM": o.MaxRAM} {
+		if document.Has(key) && (percent < 1 || percent > 100) {
+			return snapshot.Options{}, document.Errorf(key, "write one of 1 to 100", "%d is no percentage", percent)
+		}
+	}
+	if tellers := []string{snapshot.UsageReports, snapshot.UsageMetrics}; document.Has("usage") && !slices.Contains(tellers, o.Usage) {
+		return snapshot.Options{}, document.Errorf("usage", "write one of "+strings.Join(tellers, ", "), "nobody named %q tells what pods use", o.Usage)
+	}
+	return o, nil
 }
 
 // notCarried says why nothing of a Service is; "" where something is.

@@ -19,6 +19,7 @@ import (
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
+	metrics "k8s.io/metrics/pkg/client/clientset/versioned/typed/metrics/v1beta1"
 
 	"skerry.dev/skerry/proxy/snapshot"
 )
@@ -35,6 +36,8 @@ type Watcher struct {
 	services, slices, nodes cache.SharedIndexInformer
 	factories               []informers.SharedInformerFactory
 	events                  events
+	client                  kubernetes.Interface
+	metrics                 metrics.PodMetricsesGetter
 
 	mu         sync.Mutex
 	dirty      map[snapshot.Key]bool
@@ -47,11 +50,11 @@ type Watcher struct {
 // bySlicesService is the index of EndpointSlices by their Service.
 const bySlicesService = "service"
 
-// New prepares to watch by a client, for a node.
-func New(client kubernetes.Interface, node string) (*Watcher, error) {
+// New prepares to watch by a client, for a node; metrics is who is asked for what pods use.
+func New(client kubernetes.Interface, metrics metrics.PodMetricsesGetter, node string) (*Watcher, error) {
 	w := &Watcher{
-		events: newEvents(client, node),
-		dirty:  map[snapshot.Key]bool{}, dirtyNodes: map[string]bool{}, woken: make(chan struct{}, 1),
+		events: newEvents(client, node), client: client, metrics: metrics,
+		dirty: map[snapshot.Key]bool{}, dirtyNodes: map[string]bool{}, woken: make(chan struct{}, 1),
 		told: map[snapshot.Key]*snapshot.Service{}, toldNodes: map[string]*snapshot.Node{},
 	}
 	ours := informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithTransform(slim),
@@ -85,7 +88,7 @@ func New(client kubernetes.Interface, node string) (*Watcher, error) {
 func slim(o any) (any, error) {
 	switch o := o.(type) {
 	case *core.Node:
-		return &core.Node{ObjectMeta: meta.ObjectMeta{Name: o.Name, ResourceVersion: o.ResourceVersion, Labels: o.Labels}, Status: core.NodeStatus{Addresses: o.Status.Addresses}}, nil
+		return &core.Node{ObjectMeta: meta.ObjectMeta{Name: o.Name, ResourceVersion: o.ResourceVersion, Labels: o.Labels}, Status: core.NodeStatus{Addresses: o.Status.Addresses, Allocatable: o.Status.Allocatable}}, nil
 	case *core.Service:
 		o.ManagedFields, o.Status.Conditions = nil, nil
 	case *discovery.EndpointSlice:

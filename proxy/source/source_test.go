@@ -155,7 +155,7 @@ func TestWatch(t *testing.T) {
 	client := fake.NewClientset(aService(nil), aSlice("a", at("10.0.0.1", "n1", nil)),
 		&core.Node{ObjectMeta: meta.ObjectMeta{Name: "n1", Labels: map[string]string{core.LabelTopologyZone: "z"}},
 			Status: core.NodeStatus{Addresses: []core.NodeAddress{{Type: core.NodeInternalIP, Address: "10.1.0.1"}}}})
-	w, err := New(client, "n1")
+	w, err := New(client, nil, "n1")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -215,7 +215,7 @@ func TestAPIServerGone(t *testing.T) {
 		watches = append(watches, one)
 		return true, one, err
 	})
-	w, err := New(client, "n1")
+	w, err := New(client, nil, "n1")
 	if err != nil {
 		t.Fatal(err)
 	}

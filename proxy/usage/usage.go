@@ -37,6 +37,7 @@ type Reader struct {
 type group struct {
 	path   string // below the root, or with version 1 below the controller's
 	cores  float64
+	node   float64       // cores of what it is in
 	ram    float64       // limit in bytes
 	limits time.Duration // when these two are read again
 }
@@ -47,7 +48,8 @@ const limitsEvery = time.Second
 // A Sample is what a pod uses.
 type Sample struct {
 	Worked time.Duration // CPU time since the pod began
-	Cores  float64       // that it may use: its limit, or the machine's
+	Cores  float64       // that it may use: its limit, or the node's
+	Node   float64       // that all pods of the node may use
 	RAM    float64       // the share of its limit, or of the machine's, that it has
 }
 
@@ -118,17 +120,20 @@ func (r *Reader) Read(uid string, now time.Duration) (Sample, error) {
 		r.limit(g, limits)
 		g.limits = now + limitsEvery
 	}
-	return Sample{Worked: worked, Cores: g.cores, RAM: share(used, g.ram)}, nil
+	return Sample{Worked: worked, Cores: g.cores, Node: g.node, RAM: share(used, g.ram)}, nil
 }
 
 // limit takes the least of a group's limits and of those that it is in: a pod has no more
 // than what all pods of its node have.
 func (r *Reader) limit(g *group, limits func(path string) (cores, ram float64)) {
-	g.cores, g.ram = r.cores, r.ram
+	g.cores, g.node, g.ram = r.cores, r.cores, r.ram
 	for path := g.path; path != "." && path != "/"; path = filepath.Dir(path) {
 		cores, ram := limits(path)
 		if cores > 0 {
 			g.cores = min(g.cores, cores)
+			if path != g.path {
+				g.node = min(g.node, cores)
+			}
 		}
 		if ram > 0 && (g.ram == 0 || ram < g.ram) {
 			g.ram = ram

@@ -35,7 +35,7 @@ func TestVersion2(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := usage.Sample{Worked: 1500 * time.Millisecond, Cores: 2, RAM: 0.25}
+	want := usage.Sample{Worked: 1500 * time.Millisecond, Cores: 2, Node: 8, RAM: 0.25}
 	if got, err := r.Read(uid, 0); err != nil || got != want {
 		t.Errorf("%+v, %v", got, err)
 	}
@@ -48,7 +48,7 @@ func TestVersion2(t *testing.T) {
 	}
 	// What it is in has one.
 	write(t, filepath.Join(root, "kubepods.slice/cpu.max"), "5000 10000\n")
-	if got, err := r.Read(uid, 4*time.Second); err != nil || got.Cores != 0.5 {
+	if got, err := r.Read(uid, 4*time.Second); err != nil || got.Cores != 0.5 || got.Node != 0.5 {
 		t.Errorf("below a limit of all pods %+v, %v", got, err)
 	}
 }
@@ -68,7 +68,7 @@ func TestVersion1(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := usage.Sample{Worked: 2 * time.Second, Cores: 0.2, RAM: 0.5}
+	want := usage.Sample{Worked: 2 * time.Second, Cores: 0.2, Node: 8, RAM: 0.5}
 	if got, err := r.Read(uid, 0); err != nil || got != want {
 		t.Errorf("%+v, %v", got, err)
 	}

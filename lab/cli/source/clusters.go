@@ -27,6 +27,19 @@ func (s File) ClusterPrograms(ctx context.Context, b gobuild.Builder, now time.T
 	return b.Paths(ctx, clusters.Needs)
 }
 
+// Metered refuses systems that ask metrics-server where none is to run.
+func (s File) Metered() error {
+	if s.Kubernetes.Spec().Metrics {
+		return nil
+	}
+	for _, name := range s.Systems {
+		if s.Stacks[name].AsksMetrics() {
+			return console.Usage(fmt.Errorf("system %s asks metrics-server, which does not run", name), "write metrics: true below kubernetes")
+		}
+	}
+	return nil
+}
+
 // Proxied refuses systems for which nobody takes requests: on Kubernetes a client calls
 // a NodePort.
 func (s File) Proxied() error {
