@@ -7,6 +7,7 @@ import (
 	"io"
 	"path"
 	"slices"
+	"strings"
 	"sync"
 
 	apps "k8s.io/api/apps/v1"
@@ -125,23 +126,37 @@ func (i *Installed) follow(p *installedPod) {
 // Done is closed when the program of a pod has ended, to the millisecond.
 func (i *Installed) Done() <-chan struct{} { return i.ended }
 
-// Err says which have ended; valid after Done.
-func (i *Installed) Err() error {
-	var errs []error
+// Ended are the nodes at whose pods the program has ended. Another may run there by now.
+func (i *Installed) Ended() (nodes []topology.Ref) {
 	for _, p := range i.pods {
-		select {
-		case <-p.done:
-			errs = append(errs, fmt.Errorf("%s at %s has ended", p.name, p.node))
-		default:
+		if p.ended() {
+			nodes = append(nodes, p.node)
 		}
 	}
-	return errors.Join(errs...)
+	return nodes
 }
 
-// Use is what the pods have consumed, by their nodes.
+// Err says where the program has ended; nil while none has.
+func (i *Installed) Err() error {
+	var at []string
+	for _, node := range i.Ended() {
+		at = append(at, string(node))
+	}
+	if at == nil {
+		return nil
+	}
+	return fmt.Errorf("in the pod at %s", strings.Join(at, ", "))
+}
+
+// Use is what the pods have consumed, by their nodes: of one whose program has ended until
+// then.
 func (i *Installed) Use() (map[topology.Ref]cgroup.Usage, error) {
 	uses := map[topology.Ref]cgroup.Usage{}
 	for _, p := range i.pods {
+		if p.ended() {
+			uses[p.node] = p.use
+			continue
+		}
 		_, use, err := i.cluster.lab.Delegated(p.group)
 		if err != nil {
 			return nil, fmt.Errorf("what %s at %s has used: %w", p.name, p.node, err)
@@ -151,18 +166,28 @@ func (i *Installed) Use() (map[topology.Ref]cgroup.Usage, error) {
 	return uses, nil
 }
 
-// Log writes what the pods have said, those of each node behind its name.
+// Log writes what the pods have said, those of each node behind its name: of a program
+// that has ended the last words, before those of the one that came in its place.
 func (i *Installed) Log(ctx context.Context, w io.Writer) error {
 	for _, p := range i.pods {
-		words, err := i.cluster.client.CoreV1().Pods(i.set.Namespace).GetLogs(p.pod, &core.PodLogOptions{}).DoRaw(ctx)
-		if err != nil {
+		var words []byte
+		if p.ended() {
+			words, _ = i.said(ctx, p, true) // there is none where it has not begun again
+		}
+		now, err := i.said(ctx, p, false)
+		if err != nil && len(words) == 0 && !p.ended() {
 			return fmt.Errorf("read what %s at %s says: %w", p.name, p.node, err)
 		}
-		if _, err := fmt.Fprintf(w, "%s:\n%s", p.node, words); err != nil {
+		if _, err := fmt.Fprintf(w, "%s:\n%s%s", p.node, words, now); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// said is what a pod's program has said, or the one before it.
+func (i *Installed) said(ctx context.Context, p *installedPod, before bool) ([]byte, error) {
+	return i.cluster.client.CoreV1().Pods(i.set.Namespace).GetLogs(p.pod, &core.PodLogOptions{Previous: before}).DoRaw(ctx)
 }
 
 // Remove takes away what was made, and returns when the pods are gone.

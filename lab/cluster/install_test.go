@@ -94,7 +94,17 @@ func installs(t *testing.T, on site) {
 		t.Fatal(err)
 	}
 	<-installed.Done()
+	if err := installed.Err(); err == nil || err.Error() != "in the pod at "+string(on.worker()) {
+		t.Errorf("a proxy was killed: %v", err)
+	}
 	eventually(t, "served again", func() error { return answers(t, on, on.at("worker", helloPort)) })
+	if uses, err := installed.Use(); err != nil || uses[on.worker()].CPU <= 0 {
+		t.Errorf("until then it used %+v, %v", uses, err)
+	}
+	said.Reset()
+	if err := installed.Log(t.Context(), &said); err != nil || strings.Count(said.String(), `"msg":"ready"`) != 4 {
+		t.Errorf("both lives of one, and the others, said %v, %s", err, &said)
+	}
 	remove()
 	if err := answers(t, on, on.at("worker", helloPort)); err == nil {
 		t.Error("without the proxy somebody answers: kube-proxy has not left the Service alone")

@@ -89,6 +89,16 @@ type watched struct {
 	err error
 }
 
+// ended says whether the program has.
+func (w *watched) ended() bool {
+	select {
+	case <-w.done:
+		return true
+	default:
+		return false
+	}
+}
+
 // AwaitJob returns when the program of a job runs, and sends by the congestion
 // control of the lab. One that has ended before is an *EndedError.
 func (c *Cluster) AwaitJob(ctx context.Context, j Job) (*Running, error) {

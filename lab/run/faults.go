@@ -217,7 +217,7 @@ func (r *runner) awaitWhole(ctx context.Context, b *breaker) error {
 // of a cluster that no fault has ended is an error.
 func (r *runner) tellDeaths(ctx context.Context, a *attempt, running *system.Running, workload served) error {
 	for _, d := range running.Deaths() {
-		by := a.faults.by(d.Name, d.Node, false)
+		by := a.faults.by(d.Name, d.Node, d.Pod)
 		if by == "" {
 			return fmt.Errorf("system %s: %w", a.Cell.System, d)
 		}

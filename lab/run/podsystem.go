@@ -63,6 +63,16 @@ func (d podDaemon) Stop(time.Duration) (host.Use, error) {
 	return host.Use{Name: d.of.Name, Node: d.of.Node, Usage: use}, errors.Join(err, d.log.Close())
 }
 
+// Ended is its node, once the pod has ended.
+func (d podDaemon) Ended() []topology.Ref {
+	select {
+	case <-d.Done():
+		return []topology.Ref{d.of.Node}
+	default:
+		return nil
+	}
+}
+
 // Install has a cluster run a DaemonSet of a system.
 func (l inLab) Install(ctx context.Context, i system.Installation) (system.Daemon, error) {
 	manifest, err := os.ReadFile(i.Manifest)

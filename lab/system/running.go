@@ -36,6 +36,13 @@ type Daemon interface {
 	Stop(grace time.Duration) (host.Use, error)
 }
 
+// Podded is a Daemon that runs in pods, of one node or of several.
+type Podded interface {
+	Daemon
+	// Ended are the nodes of those that have ended.
+	Ended() []topology.Ref
+}
+
 // Running is a stack in a lab: between Start and Connect the plug-ins that give
 // nodes their addresses are up, after it all of them.
 type Running struct {
@@ -61,6 +68,8 @@ type daemon struct {
 type EndedError struct {
 	Name string
 	Node topology.Ref
+	// Pod says that it ran in one.
+	Pod bool
 	// How it ended, and what its log says about that.
 	How  error
 	Said string
@@ -68,7 +77,11 @@ type EndedError struct {
 
 // Error names it, and says how it ended.
 func (e *EndedError) Error() string {
-	return fmt.Sprintf("%s has ended (%v): %s", e.Name, e.How, e.Said)
+	text := fmt.Sprintf("%s has ended (%v)", e.Name, e.How)
+	if e.Said != "" {
+		text += ": " + e.Said
+	}
+	return text
 }
 
 // Unwrap gives how it ended.
@@ -156,10 +169,29 @@ func (r *Running) Deaths() (all []*EndedError) {
 		for _, d := range p.daemons {
 			select {
 			case <-d.Done():
-				all = append(all, &EndedError{Name: d.name, Node: d.node, How: cmp.Or(d.Err(), errQuietly), Said: complaint.InFile(p.log(d.name), complaint.First)})
+				all = append(all, d.ends(p.log(d.name))...)
 			default:
 			}
 		}
+	}
+	return all
+}
+
+// ends are those of a daemon that has ended, at each node where it has.
+func (d daemon) ends(log string) (all []*EndedError) {
+	end := EndedError{Name: d.name, Node: d.node, How: cmp.Or(d.Err(), errQuietly)}
+	if _, err := os.Stat(log); err == nil { // that of some is written when they are taken away
+		end.Said = complaint.InFile(log, complaint.First)
+	}
+	pods, ok := d.Daemon.(Podded)
+	if !ok {
+		return []*EndedError{&end}
+	}
+	end.Pod = true
+	for _, node := range pods.Ended() {
+		one := end
+		one.Node = node
+		all = append(all, &one)
 	}
 	return all
 }
