@@ -88,8 +88,20 @@ func installs(t *testing.T, on site) {
 	if err := installed.Err(); err != nil {
 		t.Error(err)
 	}
-	// One that is killed leaves no rule behind, by which connections would go nowhere, and
-	// serves again when the kubelet has started it again.
+	survives(t, on, installed)
+	remove()
+	if err := answers(t, on, on.at("worker", helloPort)); err == nil {
+		t.Error("without the proxy somebody answers: kube-proxy has not left the Service alone")
+	}
+	if _, err := c.Install(t.Context(), []byte("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, namespace: default}\n")); !errors.Is(err, cluster.ErrOneDaemonSet) {
+		t.Errorf("a manifest without a DaemonSet: %v", err)
+	}
+}
+
+// survives has a proxy killed: it leaves no rule behind, by which connections would go
+// nowhere, and serves again when the kubelet has started it again.
+func survives(t *testing.T, on site, installed *cluster.Installed) {
+	t.Helper()
 	if err := unix.Kill(pidOf(t, "--node="+on.host("worker")), unix.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
@@ -101,16 +113,9 @@ func installs(t *testing.T, on site) {
 	if uses, err := installed.Use(); err != nil || uses[on.worker()].CPU <= 0 {
 		t.Errorf("until then it used %+v, %v", uses, err)
 	}
-	said.Reset()
+	var said bytes.Buffer
 	if err := installed.Log(t.Context(), &said); err != nil || strings.Count(said.String(), `"msg":"ready"`) != 4 {
 		t.Errorf("both lives of one, and the others, said %v, %s", err, &said)
-	}
-	remove()
-	if err := answers(t, on, on.at("worker", helloPort)); err == nil {
-		t.Error("without the proxy somebody answers: kube-proxy has not left the Service alone")
-	}
-	if _, err := c.Install(t.Context(), []byte("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, namespace: default}\n")); !errors.Is(err, cluster.ErrOneDaemonSet) {
-		t.Errorf("a manifest without a DaemonSet: %v", err)
 	}
 }
 

@@ -90,9 +90,9 @@ type watched struct {
 }
 
 // ended says whether the program has.
-func (w *watched) ended() bool {
+func (r *watched) ended() bool {
 	select {
-	case <-w.done:
+	case <-r.done:
 		return true
 	default:
 		return false
