@@ -63,6 +63,7 @@ func command() *cobra.Command {
 	f.StringVar(&config.Node, "node", "", "this node's name in Kubernetes")
 	f.StringSliceVar(&here, "address", nil, "this node's addresses, one a family, to which connections are brought")
 	f.Uint16Var(&config.Port, "port", 4480, "port where brought connections of TCP arrive")
+	f.Uint16Var(&config.CopyPort, "copy-loop-port", 4483, "port where those of Services with the data plane copy-loop arrive")
 	f.Uint16Var(&config.ReportPort, "report-port", 4481, "port of UDP where proxies report to each other")
 	f.StringVar(&config.Keys, "keys", "", "folder of the keys that sign reports, each a file; without it none are sent")
 	f.StringVar(&config.Groups, "cgroups", "/sys/fs/cgroup", "folder where the node's control groups are")

@@ -15,6 +15,8 @@ import (
 
 	"skerry.dev/skerry/proxy/balance"
 	"skerry.dev/skerry/proxy/capture"
+	"skerry.dev/skerry/proxy/dataplane"
+	"skerry.dev/skerry/proxy/dataplane/copyloop"
 	"skerry.dev/skerry/proxy/dataplane/userspace"
 	"skerry.dev/skerry/proxy/dispatch"
 	"skerry.dev/skerry/proxy/reports"
@@ -28,8 +30,9 @@ type Config struct {
 	Node string
 	// Here are its addresses, at most one a family: connections are brought there.
 	Here []netip.Addr
-	// Port is where brought connections of TCP arrive, ReportPort where reports do.
-	Port, ReportPort uint16
+	// Port is where brought connections of TCP arrive, CopyPort where those for the copy
+	// loop do, ReportPort where reports do.
+	Port, CopyPort, ReportPort uint16
 	// Keys is a folder of the keys that sign reports; "" is none, and no reports.
 	Keys string
 	// Groups is where the node's control groups are.
@@ -57,7 +60,7 @@ type agent struct {
 	log     *slog.Logger
 	start   time.Time
 	table   *dispatch.Table
-	plane   *userspace.Plane
+	planes
 	rules   *capture.Rules
 	link    *reports.Link
 	pods    podUse
@@ -67,6 +70,12 @@ type agent struct {
 	tick    int
 	behind  bool // the kernel does not bring what it should
 	ready   atomic.Bool
+}
+
+// planes are who carries.
+type planes struct {
+	plane *userspace.Plane
+	loop  *copyloop.Plane
 }
 
 // Run serves until ctx ends. Rules are removed first, then what is open may go on for as
@@ -86,11 +95,14 @@ func (a *agent) now() time.Duration { return time.Since(a.start) }
 
 // open takes what the proxy needs of its node.
 func (a *agent) open() (err error) {
-	var listen []netip.AddrPort
+	var listen, copied []netip.AddrPort
 	for _, here := range a.Here {
-		listen = append(listen, netip.AddrPortFrom(here, a.Port))
+		listen, copied = append(listen, netip.AddrPortFrom(here, a.Port)), append(copied, netip.AddrPortFrom(here, a.CopyPort))
 	}
 	if a.plane, err = userspace.New(userspace.Config{Listen: listen}, chooser{a.table}); err != nil {
+		return err
+	}
+	if a.loop, err = copyloop.New(copied, chooser{a.table}); err != nil {
 		return err
 	}
 	if a.rules, err = capture.New(a.Here); err != nil {
@@ -125,6 +137,9 @@ func (a *agent) close() (err error) {
 	if a.plane != nil {
 		err = errors.Join(err, a.plane.Close())
 	}
+	if a.loop != nil {
+		err = errors.Join(err, a.loop.Close())
+	}
 	return err
 }
 
@@ -149,6 +164,7 @@ func (a *agent) serve(ctx context.Context) error {
 		return done
 	}
 	carried := part("data plane", func() error { return a.plane.Run(ctx, a.Drain) })
+	copied := part("copy loop", func() error { return a.loop.Run(ctx, a.Drain) })
 	heard := part("reports", a.link.Hear)
 	watched := part("watch", func() error {
 		return a.cluster.Watch(ctx, func(c snapshot.Change) {
@@ -166,7 +182,7 @@ func (a *agent) serve(ctx context.Context) error {
 	// What is not brought any more is not refused by who ends.
 	err := errors.Join(a.rules.Close(), <-watched, <-asked)
 	a.rules = nil
-	err = errors.Join(err, <-carried, a.link.Close(), <-heard)
+	err = errors.Join(err, <-carried, <-copied, a.link.Close(), <-heard)
 	a.link = nil
 	return err
 }
@@ -193,23 +209,23 @@ func (a *agent) follow(ctx context.Context, changes <-chan snapshot.Change) {
 // chooser has the table choose for the data plane.
 type chooser struct{ table *dispatch.Table }
 
-func (c chooser) Choose(call userspace.Call) (userspace.Choice, error) {
+func (c chooser) Choose(call dataplane.Call) (dataplane.Choice, error) {
 	protocol := snapshot.TCP
 	if call.UDP {
 		protocol = snapshot.UDP
 	}
 	h, err := c.table.Choose(protocol, call.Target, call.Client)
 	if err != nil {
-		return userspace.Choice{}, err
+		return dataplane.Choice{}, err
 	}
-	return userspace.Choice{Endpoint: h.Endpoint, Token: h}, nil
+	return dataplane.Choice{Endpoint: h.Endpoint, Token: h}, nil
 }
 
-func (c chooser) Answered(choice *userspace.Choice) {
+func (c chooser) Answered(choice *dataplane.Choice) {
 	c.table.Answered(choice.Token.(*dispatch.Held))
 }
 
-func (c chooser) Done(choice *userspace.Choice, o userspace.Outcome) {
-	came := map[userspace.Outcome]balance.Outcome{userspace.Served: balance.Served, userspace.Failed: balance.Failed, userspace.Gone: balance.Void}[o]
+func (c chooser) Done(choice *dataplane.Choice, o dataplane.Outcome) {
+	came := map[dataplane.Outcome]balance.Outcome{dataplane.Served: balance.Served, dataplane.Failed: balance.Failed, dataplane.Gone: balance.Void}[o]
 	c.table.Done(choice.Token.(*dispatch.Held), came)
 }

@@ -202,6 +202,38 @@ func TestChurn(t *testing.T) {
 	}
 }
 
+// A Service may be carried by the copy loop, and by the proxy's own plane again.
+func TestCopyLoop(t *testing.T) {
+	netnstest.Node(t, []string{"10.1.0.1/24", "10.1.0.11/24", "10.1.0.12/24"}, []string{"10.96.0.0/16"})
+	pods(t)
+	c := cluster{changes: make(chan snapshot.Change, 10), refused: make(chan string, 10)}
+	looped, plain := web("10.1.0.11", "10.1.0.12"), web("10.1.0.11", "10.1.0.12")
+	for _, s := range looped.Services {
+		s.Options.Dataplane = snapshot.DataplaneCopyLoop
+	}
+	c.changes <- looped
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	config := agent.Config{
+		Node: "n1", Here: []netip.Addr{netip.MustParseAddr("10.1.0.1")}, Port: 4480, CopyPort: 4483, ReportPort: 4481, Groups: "/sys/fs/cgroup", Admin: "127.0.0.1:4482",
+	}
+	go func() { done <- agent.Run(ctx, config, c, slog.New(slog.NewTextHandler(t.Output(), nil))) }()
+	both(t, "tcp", "10.96.0.5:80")
+	both(t, "tcp", "10.1.0.1:30080")
+	const accepted = "skerry_proxy_connections_accepted_total "
+	if own := get(t, "/metrics"); !strings.Contains(own, accepted+"0\n") {
+		t.Error("the proxy's own plane has carried")
+	}
+	c.changes <- plain
+	await(t, "the proxy's own plane carries", func() bool {
+		return ask("tcp", "10.96.0.5:80") != "" && !strings.Contains(get(t, "/metrics"), accepted+"0\n")
+	})
+	cancel()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}
+
 // A Service that wants it from metrics.k8s.io is balanced by what that says, once clients
 // call; while it says nothing, by what it said.
 func TestMetrics(t *testing.T) {

@@ -64,11 +64,14 @@ func (a *agent) peers() map[string]netip.AddrPort {
 // bring has the kernel bring what clients call now.
 func (a *agent) bring() {
 	used := map[frontKey]bool{}
-	want := a.table.Fronts(func(p snapshot.Protocol, service snapshot.Key, at netip.AddrPort, external bool) uint16 {
-		if p == snapshot.TCP {
+	want := a.table.Fronts(func(p snapshot.Protocol, service *snapshot.Service, at netip.AddrPort, external bool) uint16 {
+		switch {
+		case p == snapshot.TCP && service.Options.Dataplane == snapshot.DataplaneCopyLoop:
+			return a.CopyPort
+		case p == snapshot.TCP:
 			return a.Port
 		}
-		key := frontKey{service, at.Port(), external}
+		key := frontKey{service.Key, at.Port(), external}
 		used[key] = true
 		return a.front(key, at)
 	})

@@ -18,7 +18,7 @@ import (
 
 	"skerry.dev/skerry/internal/netnstest"
 	"skerry.dev/skerry/proxy/capture"
-	"skerry.dev/skerry/proxy/dataplane/userspace"
+	"skerry.dev/skerry/proxy/dataplane"
 	"skerry.dev/skerry/proxy/snapshot"
 )
 
@@ -69,7 +69,7 @@ func teller(t *testing.T, port int) {
 				}
 				raw, _ := c.SyscallConn()
 				_ = raw.Control(func(fd uintptr) {
-					to, err := userspace.OriginalDestination(int(fd), at)
+					to, err := dataplane.OriginalDestination(int(fd), at)
 					_, _ = fmt.Fprintf(c, "%v%v", to, err)
 				})
 				_ = c.Close()

@@ -100,9 +100,9 @@ func (t *Table) Update(c snapshot.Change) (fronts bool, err error) {
 }
 
 // sameFronts says whether clients call two versions of a Service at the same addresses and
-// ports.
+// ports, and are carried by the same data plane.
 func sameFronts(a, b *snapshot.Service) bool {
-	return slices.Equal(a.ClusterIPs, b.ClusterIPs) && slices.Equal(a.ExternalIPs, b.ExternalIPs) &&
+	return a.Options.Dataplane == b.Options.Dataplane && slices.Equal(a.ClusterIPs, b.ClusterIPs) && slices.Equal(a.ExternalIPs, b.ExternalIPs) &&
 		slices.EqualFunc(a.Ports, b.Ports, func(p, q snapshot.Port) bool {
 			return p.Protocol == q.Protocol && p.Port == q.Port && p.NodePort == q.NodePort
 		})
@@ -230,17 +230,17 @@ func (t *Table) withdraw(s *service) {
 
 // Fronts are where clients call: for each the proxy's port, as of says, or 0 for what is
 // not to be brought. A node's port is of no address.
-func (t *Table) Fronts(of func(p snapshot.Protocol, service snapshot.Key, at netip.AddrPort, external bool) uint16) capture.Wanted {
+func (t *Table) Fronts(of func(p snapshot.Protocol, service *snapshot.Service, at netip.AddrPort, external bool) uint16) capture.Wanted {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	w := capture.Wanted{Services: map[capture.Service]uint16{}, NodePorts: map[capture.NodePort]uint16{}}
 	for at, f := range t.addresses {
-		if to := of(at.Protocol, f.port.service, at.At, f.external); to != 0 {
+		if to := of(at.Protocol, t.services[f.port.service].Service, at.At, f.external); to != 0 {
 			w.Services[at] = to
 		}
 	}
 	for at, f := range t.nodePorts {
-		if to := of(at.Protocol, f.port.service, netip.AddrPortFrom(netip.IPv4Unspecified(), at.Port), true); to != 0 {
+		if to := of(at.Protocol, t.services[f.port.service].Service, netip.AddrPortFrom(netip.IPv4Unspecified(), at.Port), true); to != 0 {
 			w.NodePorts[at] = to
 		}
 	}

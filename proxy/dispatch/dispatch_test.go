@@ -238,7 +238,7 @@ func TestZone(t *testing.T) {
 
 func TestFronts(t *testing.T) {
 	table, _ := tableOf(t, service(func(s *snapshot.Service) { s.ExternalIPs = []netip.Addr{netip.MustParseAddr("192.0.2.1")} }, endpoint("10.0.1.1", "n1")))
-	w := table.Fronts(func(_ snapshot.Protocol, _ snapshot.Key, at netip.AddrPort, external bool) uint16 {
+	w := table.Fronts(func(_ snapshot.Protocol, _ *snapshot.Service, at netip.AddrPort, external bool) uint16 {
 		if external && at.Port() == 80 {
 			return 0
 		}

@@ -20,14 +20,24 @@ const PolicyAnnotation = "proxy.skerry.dev/policy"
 // OptionsAnnotation has the policy's parameters: Options, as an object of YAML or JSON.
 const OptionsAnnotation = "proxy.skerry.dev/options"
 
-// Options are parameters of the policy rap. What is 0 or "" has its default.
+// Options are parameters of the policy rap, and who carries. What is 0 or "" has its
+// default.
 type Options struct {
 	// MaxCPU and MaxRAM are of how many percent of the limit a node is overloaded.
 	MaxCPU int `yaml:"maxCPU,omitempty"`
 	MaxRAM int `yaml:"maxRAM,omitempty"`
 	// Usage is who tells what pods use: UsageReports or UsageMetrics.
 	Usage string `yaml:"usage,omitempty"`
+	// Dataplane is who carries: DataplaneUserspace or DataplaneCopyLoop.
+	Dataplane string `yaml:"dataplane,omitempty"`
 }
+
+// Who may carry connections of a Service: the proxy's own data plane, or a copy of
+// kube-proxy's in its user space mode, to be measured against.
+const (
+	DataplaneUserspace = "userspace"
+	DataplaneCopyLoop  = "copy-loop"
+)
 
 // Who may tell what pods use: proxies, ten times a second, or metrics.k8s.io (metrics-server)
 // each 15 s.

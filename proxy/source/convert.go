@@ -65,6 +65,10 @@ func serviceOf(s *core.Service, slicesOf []*discovery.EndpointSlice) *snapshot.S
 			all.Refusals = append(all.Refusals, fmt.Sprintf("port %d: %s is not carried", p.Port, protocol))
 			continue
 		}
+		if protocol == snapshot.UDP && all.Options.Dataplane == snapshot.DataplaneCopyLoop {
+			all.Refusals = append(all.Refusals, fmt.Sprintf("port %d: the data plane %s carries TCP alone", p.Port, snapshot.DataplaneCopyLoop))
+			continue
+		}
 		all.Ports = append(all.Ports, snapshot.Port{
 			Name: p.Name, Protocol: protocol, Port: uint16(p.Port), NodePort: uint16(p.NodePort), //nolint:gosec // ports
 			Endpoints: endpointsOf(p.Name, core.Protocol(protocol), slicesOf),
@@ -96,8 +100,16 @@ func optionsOf(text string) (o snapshot.Options, err error) {
 			return snapshot.Options{}, document.Errorf(key, "write one of 1 to 100", "%d is no percentage", percent)
 		}
 	}
-	if tellers := []string{snapshot.UsageReports, snapshot.UsageMetrics}; document.Has("usage") && !slices.Contains(tellers, o.Usage) {
-		return snapshot.Options{}, document.Errorf("usage", "write one of "+strings.Join(tellers, ", "), "nobody named %q tells what pods use", o.Usage)
+	for key, is := range map[string]struct {
+		value string
+		among []string
+	}{
+		"usage":     {o.Usage, []string{snapshot.UsageReports, snapshot.UsageMetrics}},
+		"dataplane": {o.Dataplane, []string{snapshot.DataplaneUserspace, snapshot.DataplaneCopyLoop}},
+	} {
+		if document.Has(key) && !slices.Contains(is.among, is.value) {
+			return snapshot.Options{}, document.Errorf(key, "write one of "+strings.Join(is.among, ", "), "%q is none", is.value)
+		}
 	}
 	return o, nil
 }

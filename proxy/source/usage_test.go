@@ -131,17 +131,25 @@ func TestOptionsOf(t *testing.T) {
 		}
 	}
 	for text, want := range map[string]string{
-		"{maxCPU: 101}":    "101 is no percentage",
-		"{maxRAM: 0}":      "0 is no percentage",
-		"{maxRAM: 0.9}":    "0.9",
-		"{maxCpu: 90}":     "maxCpu",
-		"{usage: kubelet}": "kubelet",
-		"fast":             "annotation proxy.skerry.dev/options",
+		"{maxCPU: 101}":     "101 is no percentage",
+		"{maxRAM: 0}":       "0 is no percentage",
+		"{maxRAM: 0.9}":     "0.9",
+		"{maxCpu: 90}":      "maxCpu",
+		"{usage: kubelet}":  "kubelet",
+		"{dataplane: ebpf}": "write one of userspace, copy-loop",
+		"fast":              "annotation proxy.skerry.dev/options",
 	} {
 		got, err := optionsOf(text)
 		if err == nil || got != (snapshot.Options{}) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %+v, %v", text, got, err)
 		}
+	}
+	loop := serviceOf(aService(func(s *core.Service) {
+		s.Annotations = map[string]string{snapshot.OptionsAnnotation: "{dataplane: copy-loop}"}
+		s.Spec.Ports = append(s.Spec.Ports, core.ServicePort{Name: "dns", Port: 53, Protocol: core.ProtocolUDP})
+	}), nil)
+	if len(loop.Refusals) != 1 || !strings.Contains(loop.Refusals[0], "carries TCP alone") || len(loop.Ports) != 1 {
+		t.Errorf("%+v", loop)
 	}
 	s := serviceOf(aService(func(s *core.Service) {
 		s.Annotations = map[string]string{snapshot.OptionsAnnotation: "{maxCPU: 900}"}

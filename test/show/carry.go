@@ -9,6 +9,7 @@ import (
 	"net/netip"
 	"time"
 
+	"skerry.dev/skerry/proxy/dataplane"
 	"skerry.dev/skerry/proxy/dataplane/userspace"
 )
 
@@ -77,11 +78,11 @@ func carryEach(ctx context.Context, l net.Listener, target string, move func(to,
 // always is a Chooser of one endpoint.
 type always netip.AddrPort
 
-func (a always) Choose(userspace.Call) (userspace.Choice, error) {
-	return userspace.Choice{Endpoint: netip.AddrPort(a)}, nil
+func (a always) Choose(dataplane.Call) (dataplane.Choice, error) {
+	return dataplane.Choice{Endpoint: netip.AddrPort(a)}, nil
 }
-func (always) Answered(*userspace.Choice)                {}
-func (always) Done(*userspace.Choice, userspace.Outcome) {}
+func (always) Answered(*dataplane.Choice)                {}
+func (always) Done(*dataplane.Choice, dataplane.Outcome) {}
 
 func carryByPlane(ctx context.Context, listen, target string) error {
 	at, err := netip.ParseAddrPort(listen)

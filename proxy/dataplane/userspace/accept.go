@@ -5,6 +5,8 @@ import (
 	"net/netip"
 
 	"golang.org/x/sys/unix"
+
+	"skerry.dev/skerry/proxy/dataplane"
 )
 
 // accept takes what waits at a listener.
@@ -80,7 +82,7 @@ func (l *loop) take(fd int, client, at netip.AddrPort) {
 	c := &conn{loop: l}
 	c.client = side{fd: fd, conn: c, to: &c.server, up: true, writable: true}
 	c.server = side{fd: -1, conn: c, to: &c.client}
-	c.choice.Call = Call{Target: target, Client: client}
+	c.choice.Call = dataplane.Call{Target: target, Client: client}
 	if err := l.add(&c.client); err != nil {
 		l.refuse(fd)
 		return

@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"skerry.dev/skerry/proxy/dataplane"
 )
 
 // eventsMost is how many events are taken at once, acceptsMost how many connections of
@@ -268,19 +270,19 @@ func (c *conn) callNext() {
 			}
 			_ = unix.Close(fd)
 		}
-		c.done(Failed)
+		c.done(dataplane.Failed)
 	}
 	l.counts.refused.Add(1)
 	c.server.fd = -1
 	lingerNot(c.client.fd)
-	c.close(Failed)
+	c.close(dataplane.Failed)
 }
 
 // meet is an event while the endpoint is being called.
 func (c *conn) meet(s *side) {
 	if s == &c.client {
 		if s.hung && c.clientLeft() {
-			c.close(Gone)
+			c.close(dataplane.Gone)
 		}
 		return
 	}
@@ -309,7 +311,7 @@ func (c *conn) unreached() {
 	l.sides[c.server.fd] = nil
 	_ = unix.Close(c.server.fd)
 	c.server.fd = -1
-	c.done(Failed)
+	c.done(dataplane.Failed)
 	c.callNext()
 }
 
@@ -349,7 +351,7 @@ func (l *loop) expire() {
 }
 
 // done tells the chooser what came of its choice.
-func (c *conn) done(o Outcome) {
+func (c *conn) done(o dataplane.Outcome) {
 	if c.chosen {
 		c.chosen = false
 		c.loop.plane.chooser.Done(&c.choice, o)
@@ -357,7 +359,7 @@ func (c *conn) done(o Outcome) {
 }
 
 // close ends a connection. Its descriptors are closed with the batch.
-func (c *conn) close(o Outcome) {
+func (c *conn) close(o dataplane.Outcome) {
 	if c.closed {
 		return
 	}
@@ -408,7 +410,7 @@ func (l *loop) close() error {
 	l.closed = true
 	for _, s := range l.sides {
 		if s != nil {
-			s.conn.close(Served)
+			s.conn.close(dataplane.Served)
 		}
 	}
 	l.closeAll()

@@ -19,26 +19,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
-)
 
-// A Chooser says where connections go.
-type Chooser interface {
-	// Choose names an endpoint for a call. An error refuses it.
-	Choose(c Call) (Choice, error)
-	// Answered is told when the endpoint's first byte came.
-	Answered(c *Choice)
-	// Done ends a choice, once.
-	Done(c *Choice, o Outcome)
-}
-
-// An Outcome is what came of a connection.
-type Outcome int
-
-// The outcomes. Gone is a client that left before its endpoint was reached.
-const (
-	Served Outcome = iota
-	Failed
-	Gone
+	"skerry.dev/skerry/proxy/dataplane"
 )
 
 // Config is how a plane carries. What is 0 has its default.
@@ -71,7 +53,7 @@ func (c Config) withDefaults() Config {
 		c.SessionIdle = sessionIdle
 	}
 	if c.Target == nil {
-		c.Target = OriginalDestination
+		c.Target = dataplane.OriginalDestination
 	}
 	return c
 }
@@ -92,12 +74,12 @@ type counters struct {
 // A Plane carries connections.
 type Plane struct {
 	config  Config
-	chooser Chooser
+	chooser dataplane.Chooser
 	loops   []*loop
 }
 
 // New listens. Run carries; without it, Close gives back what New took.
-func New(config Config, chooser Chooser) (*Plane, error) {
+func New(config Config, chooser dataplane.Chooser) (*Plane, error) {
 	p := &Plane{config: config.withDefaults(), chooser: chooser}
 	addresses := append([]netip.AddrPort(nil), config.Listen...)
 	for range p.config.Loops {
@@ -167,17 +149,4 @@ func (p *Plane) Counts() Counts {
 		c.Dropped += n.dropped.Load()
 	}
 	return c
-}
-
-// A Call is of a client, for a target.
-type Call struct {
-	UDP            bool
-	Target, Client netip.AddrPort
-}
-
-// A Choice is an endpoint for a call. Token is the Chooser's own.
-type Choice struct {
-	Call
-	Endpoint netip.AddrPort
-	Token    any
 }

@@ -13,6 +13,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"skerry.dev/skerry/proxy/dataplane"
 )
 
 const patience = 20 * time.Second
@@ -30,22 +32,22 @@ type choosing struct {
 
 var errNone = errors.New("there is none")
 
-func (c *choosing) Choose(call Call) (Choice, error) {
+func (c *choosing) Choose(call dataplane.Call) (dataplane.Choice, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if len(c.endpoints) == 0 {
-		return Choice{}, errNone
+		return dataplane.Choice{}, errNone
 	}
 	c.targets = append(c.targets, call.Target)
 	c.inFlight.Add(1)
 	e := c.endpoints[c.next%len(c.endpoints)]
 	c.next++
-	return Choice{Endpoint: e}, nil
+	return dataplane.Choice{Endpoint: e}, nil
 }
 
-func (c *choosing) Answered(*Choice) { c.answered.Add(1) }
+func (c *choosing) Answered(*dataplane.Choice) { c.answered.Add(1) }
 
-func (c *choosing) Done(_ *Choice, o Outcome) {
+func (c *choosing) Done(_ *dataplane.Choice, o dataplane.Outcome) {
 	c.inFlight.Add(-1)
 	c.outcomes[o].Add(1)
 }
@@ -192,7 +194,7 @@ func TestHalfClose(t *testing.T) {
 	if got, err := io.ReadAll(conn); string(got) != "QUESTION" || err != nil {
 		t.Errorf("%q, %v", got, err)
 	}
-	await(t, "served", func() bool { return c.outcomes[Served].Load() == 1 })
+	await(t, "served", func() bool { return c.outcomes[dataplane.Served].Load() == 1 })
 }
 
 // A side that breaks off breaks off the other.
@@ -209,7 +211,7 @@ func TestReset(t *testing.T) {
 	if _, err := s.Read(make([]byte, 1)); !errors.Is(err, syscall.ECONNRESET) {
 		t.Errorf("the client reset, the endpoint read %v", err)
 	}
-	await(t, "the client is gone", func() bool { return c.outcomes[Gone].Load() == 1 })
+	await(t, "the client is gone", func() bool { return c.outcomes[dataplane.Gone].Load() == 1 })
 
 	conn = dial(t, at)
 	s = <-accepted
@@ -220,7 +222,7 @@ func TestReset(t *testing.T) {
 	if _, err := conn.Read(make([]byte, 1)); !errors.Is(err, syscall.ECONNRESET) {
 		t.Errorf("the endpoint reset, the client read %v", err)
 	}
-	await(t, "the endpoint has failed", func() bool { return c.outcomes[Failed].Load() == 1 })
+	await(t, "the endpoint has failed", func() bool { return c.outcomes[dataplane.Failed].Load() == 1 })
 }
 
 // One who ends a connection without a word to who asked has failed.
@@ -234,7 +236,7 @@ func TestNoAnswer(t *testing.T) {
 	_, _ = conn.Write([]byte("question"))
 	_, _ = io.ReadAll(conn)
 	_ = conn.Close()
-	await(t, "failed", func() bool { return c.outcomes[Failed].Load() == 1 })
+	await(t, "failed", func() bool { return c.outcomes[dataplane.Failed].Load() == 1 })
 }
 
 // An endpoint that does not take the connection is replaced by the next, three at most.
@@ -246,14 +248,14 @@ func TestTriesOthers(t *testing.T) {
 	if _, err := io.ReadFull(conn, make([]byte, 1)); err != nil {
 		t.Fatal(err)
 	}
-	if n := c.outcomes[Failed].Load(); n != 2 {
+	if n := c.outcomes[dataplane.Failed].Load(); n != 2 {
 		t.Errorf("%d have failed", n)
 	}
 	c.mu.Lock()
 	c.endpoints = []netip.AddrPort{closedPort(t)}
 	c.mu.Unlock()
 	refused(t, at)
-	if n := c.outcomes[Failed].Load(); n != 5 {
+	if n := c.outcomes[dataplane.Failed].Load(); n != 5 {
 		t.Errorf("%d have failed", n)
 	}
 }
@@ -314,7 +316,7 @@ func TestClientLeavesEarly(t *testing.T) {
 	await(t, "called", func() bool { return c.inFlight.Load() == 1 })
 	_ = conn.SetLinger(0)
 	_ = conn.Close()
-	await(t, "gone", func() bool { return p.Counts().Open == 0 && c.outcomes[Gone].Load() == 1 })
+	await(t, "gone", func() bool { return p.Counts().Open == 0 && c.outcomes[dataplane.Gone].Load() == 1 })
 }
 
 // One who does not read is not sent to without end, and holds up nobody else.

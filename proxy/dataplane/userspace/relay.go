@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"skerry.dev/skerry/proxy/dataplane"
 )
 
 const (
@@ -30,7 +32,7 @@ const (
 type conn struct {
 	client, server side
 	loop           *loop
-	choice         Choice
+	choice         dataplane.Choice
 	chosen         bool // and not Done
 	tries          int
 	began          time.Duration // when the endpoint was called
@@ -254,11 +256,11 @@ func (s *side) finish() {
 
 // outcome is that of a connection which both sides have ended: an endpoint that ends it
 // without a word to one who asked has failed.
-func (c *conn) outcome() Outcome {
+func (c *conn) outcome() dataplane.Outcome {
 	if c.asked && !c.answered {
-		return Failed
+		return dataplane.Failed
 	}
-	return Served
+	return dataplane.Served
 }
 
 // abort ends a connection one of whose sides broke: the other sees a reset.
@@ -267,12 +269,12 @@ func (c *conn) abort(broke *side) {
 		return
 	}
 	c.loop.counts.reset.Add(1)
-	outcome := Served
+	outcome := dataplane.Served
 	switch {
 	case !c.answered && broke == &c.server:
-		outcome = Failed
+		outcome = dataplane.Failed
 	case !c.answered:
-		outcome = Gone
+		outcome = dataplane.Gone
 	}
 	lingerNot(broke.to.fd)
 	c.close(outcome)

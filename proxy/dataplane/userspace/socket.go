@@ -1,9 +1,7 @@
 package userspace
 
 import (
-	"encoding/binary"
 	"errors"
-	"fmt"
 	"net/netip"
 	"syscall"
 	"unsafe"
@@ -73,34 +71,6 @@ func fromKernel(s unix.Sockaddr) netip.AddrPort {
 func localOf(fd int) (netip.AddrPort, error) {
 	s, err := unix.Getsockname(fd)
 	return fromKernel(s), err
-}
-
-// OriginalDestination is what a redirected connection was meant for, as connection
-// tracking remembers: SO_ORIGINAL_DST of linux/netfilter_ipv4.h, and that of IPv6. One
-// that was not redirected was meant for where it arrived.
-func OriginalDestination(fd int, local netip.AddrPort) (netip.AddrPort, error) {
-	const soOriginalDst = 80
-	var raw [unix.SizeofSockaddrInet6]byte
-	size := uint32(len(raw))
-	level := uintptr(unix.SOL_IP)
-	if local.Addr().Is6() {
-		level = unix.SOL_IPV6
-	}
-	_, _, errno := syscall.RawSyscall6(unix.SYS_GETSOCKOPT, uintptr(fd), level, soOriginalDst,
-		uintptr(unsafe.Pointer(&raw)), uintptr(unsafe.Pointer(&size)), 0) //nolint:gosec // getsockopt fills it
-	switch {
-	case errno == unix.ENOENT || errno == unix.ENOPROTOOPT:
-		return local, nil
-	case errno != 0:
-		return netip.AddrPort{}, fmt.Errorf("original destination: %w", errno)
-	}
-	// struct sockaddr_in or sockaddr_in6: family, port, and the address behind it, which in
-	// the latter follows the flow.
-	port := binary.BigEndian.Uint16(raw[2:])
-	if local.Addr().Is6() {
-		return netip.AddrPortFrom(netip.AddrFrom16([16]byte(raw[8:24])), port), nil
-	}
-	return netip.AddrPortFrom(netip.AddrFrom4([4]byte(raw[4:8])), port), nil
 }
 
 // call begins a connection; it is there when the socket can be written to.

@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"skerry.dev/skerry/proxy/dataplane"
 )
 
 const (
@@ -49,7 +51,7 @@ type session struct {
 	fd      int
 	front   *front
 	client  netip.AddrPort
-	choice  Choice
+	choice  dataplane.Choice
 	chosen  bool // and not Done
 	lastUse time.Duration
 }
@@ -97,7 +99,7 @@ func (p *Plane) CloseFront(at netip.AddrPort) {
 
 func (l *loop) closeFront(fd int) {
 	for _, s := range l.fronts[fd].sessions {
-		l.endSession(s, Served)
+		l.endSession(s, dataplane.Served)
 	}
 	delete(l.fronts, fd)
 	_ = unix.Close(fd)
@@ -121,7 +123,7 @@ func (l *loop) forward(f *front) {
 		s.lastUse = l.now()
 		l.counts.in.Add(int64(n))
 		if err := unix.Send(s.fd, l.scratch[:n], unix.MSG_NOSIGNAL); errors.Is(err, unix.ECONNREFUSED) {
-			l.endSession(s, Failed)
+			l.endSession(s, dataplane.Failed)
 		}
 	}
 }
@@ -131,7 +133,7 @@ func (l *loop) session(f *front, client netip.AddrPort) *session {
 	if l.sessionCount >= sessionsMost {
 		return nil
 	}
-	call := Call{UDP: true, Target: f.Target, Client: client}
+	call := dataplane.Call{UDP: true, Target: f.Target, Client: client}
 	choice, err := l.plane.chooser.Choose(call)
 	if err != nil {
 		return nil
@@ -149,7 +151,7 @@ func (l *loop) session(f *front, client netip.AddrPort) *session {
 	l.answering[s.fd] = s
 	l.sessionCount++
 	if err != nil {
-		l.endSession(s, Failed)
+		l.endSession(s, dataplane.Failed)
 		return nil
 	}
 	return s
@@ -165,7 +167,7 @@ func (l *loop) reply(s *session) {
 		case errors.Is(err, unix.EINTR):
 			continue
 		case err != nil: // nobody listens there
-			l.endSession(s, Failed)
+			l.endSession(s, dataplane.Failed)
 			return
 		}
 		s.lastUse = l.now()
@@ -173,14 +175,14 @@ func (l *loop) reply(s *session) {
 		if s.chosen {
 			s.chosen = false
 			l.plane.chooser.Answered(&s.choice)
-			l.plane.chooser.Done(&s.choice, Served)
+			l.plane.chooser.Done(&s.choice, dataplane.Served)
 		}
 		_ = unix.Sendto(s.front.fd, l.scratch[:n], unix.MSG_NOSIGNAL, address(s.client)) // lost, as datagrams may be
 	}
 }
 
 // endSession forgets a session.
-func (l *loop) endSession(s *session, o Outcome) {
+func (l *loop) endSession(s *session, o dataplane.Outcome) {
 	if s.chosen {
 		s.chosen = false
 		l.plane.chooser.Done(&s.choice, o)
@@ -203,7 +205,7 @@ func (l *loop) sweep() {
 	for _, f := range l.fronts {
 		for _, s := range f.sessions {
 			if now-s.lastUse > l.plane.config.SessionIdle {
-				l.endSession(s, Failed)
+				l.endSession(s, dataplane.Failed)
 			}
 		}
 	}

@@ -5,6 +5,8 @@ import (
 	"net/netip"
 	"testing"
 	"time"
+
+	"skerry.dev/skerry/proxy/dataplane"
 )
 
 // datagrams is a server of UDP that answers what it gets, in capitals of its own.
@@ -80,7 +82,7 @@ func TestDatagrams(t *testing.T) {
 	if got := ask(t, one, large); got != "a"+large {
 		t.Errorf("of 60,000 bytes %d came back", len(got)-1)
 	}
-	if n := c.inFlight.Load(); n != 0 || c.outcomes[Served].Load() != 2 || c.answered.Load() != 2 {
+	if n := c.inFlight.Load(); n != 0 || c.outcomes[dataplane.Served].Load() != 2 || c.answered.Load() != 2 {
 		t.Errorf("%d in flight after answers", n)
 	}
 	if c.targets[0] != target {
@@ -101,7 +103,7 @@ func TestDatagramsRefused(t *testing.T) {
 	if got := ask(t, dialUDP(t, at), "x"); got != "bx" {
 		t.Errorf("got %q", got)
 	}
-	await(t, "one has failed", func() bool { return c.outcomes[Failed].Load() == 1 })
+	await(t, "one has failed", func() bool { return c.outcomes[dataplane.Failed].Load() == 1 })
 }
 
 // A client that says nothing any more is forgotten, and where nobody serves is dropped.

@@ -1,0 +1,75 @@
+// Package dataplane is what all data planes of the proxy have in common: whom they ask
+// where a connection goes, and what they tell of it. A plane is a package below. It does
+// not know Kubernetes: who serves what is the Chooser's.
+package dataplane
+
+import (
+	"encoding/binary"
+	"fmt"
+	"net/netip"
+	"syscall"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// A Chooser says where connections go.
+type Chooser interface {
+	// Choose names an endpoint for a call. An error refuses it.
+	Choose(c Call) (Choice, error)
+	// Answered is told when the endpoint's first byte came.
+	Answered(c *Choice)
+	// Done ends a choice, once.
+	Done(c *Choice, o Outcome)
+}
+
+// An Outcome is what came of a connection.
+type Outcome int
+
+// The outcomes. Gone is a client that left before its endpoint was reached.
+const (
+	Served Outcome = iota
+	Failed
+	Gone
+)
+
+// A Call is of a client, for a target.
+type Call struct {
+	UDP            bool
+	Target, Client netip.AddrPort
+}
+
+// A Choice is an endpoint for a call. Token is the Chooser's own.
+type Choice struct {
+	Call
+	Endpoint netip.AddrPort
+	Token    any
+}
+
+// OriginalDestination is what a redirected connection was meant for, as connection
+// tracking remembers: SO_ORIGINAL_DST of linux/netfilter_ipv4.h, and that of IPv6. One
+// that was not redirected was meant for where it arrived.
+func OriginalDestination(fd int, local netip.AddrPort) (netip.AddrPort, error) {
+	const soOriginalDst = 80
+	var raw [unix.SizeofSockaddrInet6]byte
+	size := uint32(len(raw))
+	level := uintptr(unix.SOL_IP)
+	if local.Addr().Is6() {
+		level = unix.SOL_IPV6
+	}
+	_, _, errno := syscall.RawSyscall6(unix.SYS_GETSOCKOPT, uintptr(fd), level, soOriginalDst,
+		uintptr(unsafe.Pointer(&raw)), uintptr(unsafe.Pointer(&size)), 0) //nolint:gosec // getsockopt fills it
+	switch {
+	case errno == unix.ENOENT || errno == unix.ENOPROTOOPT:
+		return local, nil
+	case errno != 0:
+		return netip.AddrPort{}, fmt.Errorf("original destination: %w", errno)
+	}
+	// struct sockaddr_in or sockaddr_in6: family, port, and the address behind it, which in
+	// the latter follows the flow.
+	port := binary.BigEndian.Uint16(raw[2:])
+	if local.Addr().Is6() {
+		return netip.AddrPortFrom(netip.AddrFrom16([16]byte(raw[8:24])), port), nil
+	}
+	return netip.AddrPortFrom(netip.AddrFrom4([4]byte(raw[4:8])), port), nil
+}
