@@ -62,7 +62,7 @@ func (p *Plane) Addresses() (all []netip.AddrPort) {
 // has passed.
 func (p *Plane) Run(ctx context.Context, drain time.Duration) error {
 	for _, l := range p.listeners {
-		p.all.Go(func() { p.accept(l) })
+		p.all.Go(func() { p.accept(ctx, l) })
 	}
 	<-ctx.Done()
 	err := p.Close()
@@ -93,7 +93,7 @@ func (p *Plane) end() {
 }
 
 // accept takes one connection after the other, and calls its endpoint before the next.
-func (p *Plane) accept(l *net.TCPListener) {
+func (p *Plane) accept(ctx context.Context, l *net.TCPListener) {
 	const again = 10 * time.Millisecond // where there is no descriptor
 	for {
 		client, err := l.AcceptTCP()
@@ -104,7 +104,7 @@ func (p *Plane) accept(l *net.TCPListener) {
 			time.Sleep(again)
 			continue
 		}
-		choice, server, err := p.reach(client)
+		choice, server, err := p.reach(ctx, client)
 		if err != nil {
 			_ = client.SetLinger(0)
 			_ = client.Close()
@@ -115,7 +115,7 @@ func (p *Plane) accept(l *net.TCPListener) {
 }
 
 // reach calls the endpoint that is chosen, or another.
-func (p *Plane) reach(client *net.TCPConn) (choice dataplane.Choice, server *net.TCPConn, err error) {
+func (p *Plane) reach(ctx context.Context, client *net.TCPConn) (choice dataplane.Choice, server *net.TCPConn, err error) {
 	target, err := targetOf(client)
 	if err != nil {
 		return choice, nil, err
@@ -126,7 +126,8 @@ func (p *Plane) reach(client *net.TCPConn) (choice dataplane.Choice, server *net
 			return choice, nil, err
 		}
 		choice.Call = call
-		c, err := net.DialTimeout("tcp", choice.Endpoint.String(), wait)
+		dialer := net.Dialer{Timeout: wait}
+		c, err := dialer.DialContext(ctx, "tcp", choice.Endpoint.String())
 		if err == nil {
 			return choice, c.(*net.TCPConn), nil
 		}
