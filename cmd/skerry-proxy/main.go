@@ -19,6 +19,7 @@ import (
 	"skerry.dev/skerry/internal/console"
 	"skerry.dev/skerry/internal/loopback"
 	"skerry.dev/skerry/proxy/agent"
+	"skerry.dev/skerry/proxy/cli"
 	"skerry.dev/skerry/proxy/source"
 )
 
@@ -32,7 +33,7 @@ func main() {
 }
 
 func command() *cobra.Command {
-	var config agent.Config
+	config := agent.Config{Version: version}
 	var kubeconfig string
 	var here []string
 	c := &cobra.Command{
@@ -71,6 +72,8 @@ func command() *cobra.Command {
 	f.DurationVar(&config.Drain, "drain", 30*time.Second, "how long open connections may go on when it is asked to end")
 	f.StringVar(&kubeconfig, "kubeconfig", "", "how to reach the API server; by default as a pod does")
 	console.Require(c, "node", "address")
+	c.CompletionOptions.DisableDefaultCmd = true
+	c.AddCommand(cli.Operator()...)
 	c.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return console.Usage(err, console.SeeHelp(c)) })
 	return c
 }

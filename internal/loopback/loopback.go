@@ -114,25 +114,34 @@ var ErrNone = errors.New("it knows nothing of that")
 // Fetch asks the program that answers at an address for a document, by its path and
 // query. What is what it is taken for, such as "gateway".
 func Fetch(ctx context.Context, address, path, what string, document any) error {
+	text, err := Read(ctx, address, path, what)
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(text, document); err != nil {
+		return fmt.Errorf("%s answers what is no answer of a %s: %w", address, what, err)
+	}
+	return nil
+}
+
+// Read is Fetch of what is no document, such as a profile, as it comes: 64 MiB at most.
+func Read(ctx context.Context, address, path, what string) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, fetchTime)
 	defer cancel()
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+path, nil)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	answer, err := (&http.Transport{Proxy: nil}).RoundTrip(r)
+	answer, err := (&http.Transport{Proxy: nil, DisableKeepAlives: true}).RoundTrip(r)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer answer.Body.Close()
 	switch {
 	case answer.StatusCode == http.StatusNotFound && answer.Header.Get("Content-Type") != "":
-		return fmt.Errorf("%s answers %s: it is no %s, or %w", address, answer.Status, what, ErrNone)
+		return nil, fmt.Errorf("%s answers %s: it is no %s, or %w", address, answer.Status, what, ErrNone)
 	case answer.StatusCode != http.StatusOK:
-		return fmt.Errorf("%s answers %s: it is no %s", address, answer.Status, what)
+		return nil, fmt.Errorf("%s answers %s: it is no %s", address, answer.Status, what)
 	}
-	if err := json.NewDecoder(io.LimitReader(answer.Body, documentMax)).Decode(document); err != nil {
-		return fmt.Errorf("%s answers what is no answer of a %s: %w", address, what, err)
-	}
-	return nil
+	return io.ReadAll(io.LimitReader(answer.Body, documentMax))
 }

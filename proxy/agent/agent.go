@@ -26,21 +26,25 @@ import (
 
 // Config is what a proxy is told.
 type Config struct {
+	// Version is this program's.
+	Version string `json:"version"`
 	// Node is this one's name in Kubernetes.
-	Node string
+	Node string `json:"node"`
 	// Here are its addresses, at most one a family: connections are brought there.
-	Here []netip.Addr
+	Here []netip.Addr `json:"here"`
 	// Port is where brought connections of TCP arrive, CopyPort where those for the copy
 	// loop do, ReportPort where reports do.
-	Port, CopyPort, ReportPort uint16
+	Port       uint16 `json:"port"`
+	CopyPort   uint16 `json:"copyLoopPort"`
+	ReportPort uint16 `json:"reportPort"`
 	// Keys is a folder of the keys that sign reports; "" is none, and no reports.
-	Keys string
+	Keys string `json:"keys"`
 	// Groups is where the node's control groups are.
-	Groups string
+	Groups string `json:"cgroups"`
 	// Admin is where operators ask, an ADDRESS:PORT of the loopback; "" is nowhere.
-	Admin string
+	Admin string `json:"admin"`
 	// Drain is how long connections may go on when it is asked to end.
-	Drain time.Duration
+	Drain time.Duration `json:"drainNs"`
 }
 
 // A Cluster is whom the proxy serves: package source has it.

@@ -300,6 +300,7 @@ func observe(t *testing.T) {
 			"skerry_proxy_connections_accepted_total ", "skerry_proxy_reports_forged_total 0",
 		},
 		"/readyz":                          {"ready"},
+		"/v1/about":                        {`"node":"n1"`, `"kernel":"`},
 		"/v1/explain":                      {`"policy":"round-robin"`, `"id":"10.1.0.12:8053"`},
 		"/v1/explain?service=default/web":  {`"service":"default/web"`},
 		"/v1/explain?service=default/none": {"404"},

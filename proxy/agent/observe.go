@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/sys/unix"
 
 	"skerry.dev/skerry/internal/loopback"
 	"skerry.dev/skerry/proxy/balance"
@@ -18,6 +19,23 @@ import (
 // ExplainPath is where a proxy says what the next choice of a Service rests on: of
 // ?service=NAMESPACE/NAME, or of all.
 const ExplainPath = "/v1/explain"
+
+// AboutPath is where it says which it is, and how it was started.
+const AboutPath = "/v1/about"
+
+// About is which proxy this is, and how it was started.
+type About struct {
+	Config
+	Uptime string `json:"uptime"`
+	Kernel string `json:"kernel"`
+}
+
+// about is of this one.
+func (a *agent) about(func(string) string) any {
+	var is unix.Utsname
+	_ = unix.Uname(&is) // does not fail
+	return About{Config: a.Config, Uptime: a.now().Round(time.Second).String(), Kernel: unix.ByteSliceToString(is.Release[:])}
+}
 
 // prefix of the names of metrics.
 const prefix = "skerry_proxy_"
@@ -44,7 +62,7 @@ func (a *agent) answer(ctx context.Context) error {
 			}
 			return "starting", true, false
 		},
-		Documents: map[string]func(func(string) string) any{ExplainPath: a.explain},
+		Documents: map[string]func(func(string) string) any{ExplainPath: a.explain, AboutPath: a.about},
 	})
 	go func() {
 		if err := loopback.Serve(ctx, l, h); err != nil {

@@ -19,6 +19,10 @@ paper, or the least expected time.`,
 		Args: console.KnownVerb,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	c.AddCommand(explainCommand(), simulateCommand())
+	c.AddCommand(append(Operator(), simulateCommand())...)
 	return c
 }
+
+// Operator are the commands that ask a proxy which runs. The proxy's own program has them
+// as well, since it is all that there is in its pod.
+func Operator() []*cobra.Command { return []*cobra.Command{explainCommand(), dumpCommand()} }
