@@ -28,7 +28,7 @@ func showFabric(ctx context.Context, b *bench) error {
 // showFabricLimits holds what the fabric costs against the physical limit, and against TCP
 // of the client's own.
 func showFabricLimits(ctx context.Context, b *bench) error {
-	return b.experiments(ctx, "experiments/fabric-limits.yaml", "experiments/fabric-idle.yaml")
+	return b.experiments(ctx, "experiments/fabric-limits.yaml", "experiments/fabric-tail.yaml", "experiments/fabric-idle.yaml")
 }
 
 // showFabricNear holds what gateways cost where no link hides it, against two bare relays of
@@ -161,7 +161,7 @@ scenarios: [{name: lcl}]
 systems: [direct, tls-relays, native]
 workloads: [{name: payload-echo, size: 60B}]
 load: {threads: [1, 8], iterations: 2000, warmup: 100, connection: kept}
-repetitions: 16
+repetitions: 32
 claims:
   - {name: floor, kind: bound, of: {system: tls-relays}, minus: {system: direct}, above: 1us, where: {threads: 1}}
   - {name: adds-little, kind: bound, of: {system: native}, minus: {system: direct}, below: 80us, where: {threads: 1}}
