@@ -46,8 +46,10 @@ func (j Job) Spec() load.Spec {
 		s.Target, s.Threads = j.Target, c.Threads
 		return s
 	}
-	for _, one := range j.Split() {
-		s.Targets = append(s.Targets, load.Target{Target: one.Target, Threads: one.Cell.Threads})
+	for i, threads := range c.AtEntries() {
+		if i < len(j.Targets) && (threads > 0 || c.Rotate > 0) {
+			s.Targets = append(s.Targets, load.Target{Target: j.Targets[i], Threads: threads})
+		}
 	}
 	return s
 }

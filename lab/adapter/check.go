@@ -60,6 +60,7 @@ func Check(c experiment.Cell) error {
 		{c.Protocol != "", "protocol", "speak " + c.Speaks() + ", only " + experiment.ProtocolHTTP1},
 		{c.Timed() && a.timed == 0, "ratio", "request at several entries, each for as long"},
 		{c.Timed() && !multiple(c.Duration.Std(), a.timed), "duration", fmt.Sprintf("go on for %s, only for multiples of %s", c.Duration, a.timed)},
+		{c.Rotate > 0, "rotate", "have its threads call one entry after another"},
 		{c.Warmup > 0 && !a.warmup, "warmup", "leave out requests that warm up"},
 		{c.Connection == experiment.ConnectionNew && !a.fresh, "connection", "time the dial of a new connection for each request"},
 		{c.Rate > 0 && !a.open, "rate", "send at a rate, only in a closed loop"},

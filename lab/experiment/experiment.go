@@ -113,6 +113,9 @@ type Load struct {
 	// Duration of an open loop, from its start to its last arrival; with a ratio how long
 	// threads begin requests.
 	Duration quantity.Duration `yaml:"duration,omitempty" json:"duration,omitempty"`
+	// Rotate is after what time each thread of a ratio calls the next entry, again and
+	// again, with connection new.
+	Rotate quantity.Duration `yaml:"rotate,omitempty" json:"rotate,omitempty"`
 	// Warmup requests per thread that are recorded but marked as warm-up.
 	Warmup int `yaml:"warmup,omitempty" json:"warmup,omitempty" jsonschema:"minimum=0,maximum=10000000"`
 	// Think is the time between an answer and the next request of a thread.
@@ -155,6 +158,9 @@ type OpenLoop struct {
 	Rate     quantity.Frequency `json:"rate,omitempty"`
 	Arrivals string             `json:"arrivals,omitempty"`
 	Duration quantity.Duration  `json:"duration,omitempty"`
+	// Rotate is after what time, in a closed one with a ratio, each thread calls the next
+	// of the topology's entries, again and again; 0 is never.
+	Rotate quantity.Duration `json:"rotate,omitempty"`
 }
 
 // Sender is who sends the requests of a cell, how they speak and where they enter.

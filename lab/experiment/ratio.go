@@ -2,6 +2,7 @@ package experiment
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -96,4 +97,19 @@ func (c *checker) atEntries() {
 		c.add("load.ramp", "write less than duration", "the last threads would begin when the load is over")
 	}
 	within(c, "load.duration", []quantity.Duration{l.Duration}, 0, timeMax)
+}
+
+// rotation checks a load whose threads go from entry to entry.
+func (c *checker) rotation() {
+	l := c.e.Load
+	within(c, "load.rotate", []quantity.Duration{l.Rotate}, 0, timeMax)
+	switch {
+	case l.Rotate == 0:
+	case l.Ratio == nil:
+		c.add("load.rotate", "add a ratio, or remove it", "threads go on to the next entry only where a ratio has them at entries")
+	case l.Rotate >= l.Duration:
+		c.add("load.rotate", "write less than duration", "the load is over before a thread goes on to the next entry")
+	case !slices.Equal(l.Connection, List[string]{ConnectionNew}):
+		c.add("load.rotate", "write connection: new", "a connection that is kept stays at its entry")
+	}
 }

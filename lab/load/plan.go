@@ -27,8 +27,9 @@ const ContentType = "application/octet-stream"
 // written afterwards.
 type plan struct {
 	Spec
-	// aims of the threads, by their numbers.
+	// aims are the targets, first the one that each thread begins with, by their numbers.
 	aims    []*aim
+	first   []int
 	message Message
 	// want is the expected body: nil where any will do.
 	want []byte
@@ -89,12 +90,13 @@ func newPlan(ctx context.Context, s Spec) (*plan, error) {
 	}
 	m := s.Message()
 	p := &plan{Spec: s, message: m, wantLen: -1, most: samplesMax}
-	for _, t := range s.targets() {
+	for i, t := range s.targets() {
 		a, err := p.aimAt(ctx, t.Target)
 		if err != nil {
 			return nil, fmt.Errorf("target %q: %w", t.Target, err)
 		}
-		p.aims = append(p.aims, slices.Repeat([]*aim{a}, t.Threads)...)
+		p.aims = append(p.aims, a)
+		p.first = append(p.first, slices.Repeat([]int{i}, t.Threads)...)
 	}
 	switch s.Workload {
 	case workload.PayloadEcho, broker.Mosquitto, broker.RabbitMQ:
@@ -124,6 +126,15 @@ func (p *plan) aimAt(ctx context.Context, target string) (*aim, error) {
 		a.wire = formatHTTP1(target, p.message, p.Connection == New)
 	}
 	return a, nil
+}
+
+// aim is whom a thread asks some time after the beginning.
+func (p *plan) aim(thread int32, after time.Duration) *aim {
+	i := p.first[thread]
+	if p.Rotate > 0 {
+		i += int(after / p.Rotate.Std())
+	}
+	return p.aims[i%len(p.aims)]
 }
 
 // protocol gives a thread its own.

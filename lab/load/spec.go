@@ -55,6 +55,9 @@ type OpenLoop struct {
 	// Duration from the start to the last arrival; of a load with Targets, which has no
 	// rate, how long its threads begin requests.
 	Duration quantity.Duration `json:"duration,omitempty"`
+	// Rotate has each thread of such a load ask the next of the Targets, in their order,
+	// after that time and again after each; 0 has it stay. Connections are then New.
+	Rotate quantity.Duration `json:"rotate,omitempty"`
 }
 
 // Work is what a request has the service do.
@@ -69,7 +72,7 @@ type Work struct {
 type Target struct {
 	// Target is HOST:PORT, as that of a Spec.
 	Target string `json:"target"`
-	// Threads that ask it, 1 or more.
+	// Threads that ask it, 1 or more; of a load that rotates, that ask it first, or none.
 	Threads int `json:"threads"`
 }
 
@@ -194,10 +197,17 @@ func (s Spec) checkTargets() error {
 	case s.Rate != 0:
 		return errors.New("a load with a rate has one target")
 	}
+	least := 1
+	if s.Rotate > 0 {
+		least = 0
+	}
 	for _, t := range s.Targets {
-		if t.Threads < 1 || t.Threads > threadsMax {
-			return fmt.Errorf("target %q: %d threads lie outside 1 to %d", t.Target, t.Threads, threadsMax)
+		if t.Threads < least || t.Threads > threadsMax {
+			return fmt.Errorf("target %q: %d threads lie outside %d to %d", t.Target, t.Threads, least, threadsMax)
 		}
+	}
+	if s.threads() == 0 {
+		return errors.New("the targets have no threads")
 	}
 	return nil
 }
@@ -208,6 +218,10 @@ func (s Spec) checkClosed() error {
 		return fmt.Errorf("arrivals %q: only a load with a rate has them", s.Arrivals)
 	case s.Duration < 0:
 		return fmt.Errorf("duration %s is negative", s.Duration)
+	case s.Rotate < 0:
+		return fmt.Errorf("rotate %s is negative", s.Rotate)
+	case s.Rotate > 0 && (!s.timed() || s.Connection != New):
+		return errors.New("a load that rotates has targets, a duration and new connections")
 	case s.timed() && s.Iterations != 0:
 		return errors.New("a load with targets has either iterations or a duration")
 	case s.timed() && s.Ramp >= s.Duration:
@@ -235,6 +249,8 @@ func (s Spec) checkOpen() error {
 		return fmt.Errorf("a load with a rate needs a duration above 0s, not %s", s.Duration)
 	case arrivals < 1 || arrivals > arrivalsMax:
 		return fmt.Errorf("%s for %s: %.3g requests lie outside 1 to %d", s.Rate, s.Duration, arrivals, int(arrivalsMax))
+	case s.Rotate != 0:
+		return errors.New("a load with a rate has one target, and does not rotate")
 	case s.Arrivals != "" && s.Arrivals != Constant && s.Arrivals != Poisson:
 		return fmt.Errorf("arrivals %q are neither %s nor %s", s.Arrivals, Constant, Poisson)
 	}

@@ -28,8 +28,13 @@ func TestReadSpec(t *testing.T) {
 func TestBadSpecs(t *testing.T) {
 	for text, says := range map[string]string{
 		`{`: "unexpected EOF",
-		`{"workload": "hello-world", "iterations": 1, "thraeds": 2}`:                                                    `unknown field "thraeds"`,
-		`{"workload": "hello-world", "iterations": 1} {}`:                                                               "more than one JSON object",
+		`{"workload": "hello-world", "iterations": 1, "thraeds": 2}`:                                                                       `unknown field "thraeds"`,
+		`{"workload": "hello-world", "iterations": 1} {}`:                                                                                  "more than one JSON object",
+		`{"targets": [{"target": "a:1", "threads": 1}], "workload": "hello-world", "duration": "1s", "rotate": "1s"}`:                      "new connections",
+		`{"targets": [{"target": "a:1", "threads": 0}], "workload": "hello-world", "duration": "1s"}`:                                      "lie outside 1 to",
+		`{"targets": [{"target": "a:1", "threads": 0}], "workload": "hello-world", "duration": "1s", "rotate": "1s", "connection": "new"}`: "the targets have no threads",
+		`{"workload": "hello-world", "rate": "1/s", "duration": "1s", "rotate": "1s"}`:                                                     "does not rotate",
+		`{"workload": "hello-world", "iterations": 1, "rotate": "-1s"}`:                                                                    "negative",
 		`{"workload": "hello-world"}`:                                                                                   "0 iterations lie outside 1 to 20000000",
 		`{"workload": "hello", "iterations": 1}`:                                                                        `workload "hello" is none of payload-echo,`,
 		`{"workload": "hello-world", "iterations": 1, "size": "1KB"}`:                                                   "size 1KB: hello-world takes no body",

@@ -40,7 +40,7 @@ type thread struct {
 }
 
 func newThread(r *routine, p *plan, o *opening) *thread {
-	size, a := max(answerMin, p.wantLen)+1, p.aims[r.number]
+	size, a := max(answerMin, p.wantLen)+1, p.aim(r.number, 0)
 	return &thread{routine: r, plan: p, opening: o, aim: a, link: link{routine: r, protocol: p.protocol(a)}, answer: make([]byte, size)}
 }
 
@@ -59,6 +59,13 @@ func (t *thread) closed(rows *book) {
 		rows.enter(i, row, times)
 		t.opening.note(row.Error)
 		pause = t.pause(row)
+	}
+}
+
+// turn has the thread ask another target from now on, on a new connection.
+func (t *thread) turn(a *aim) {
+	if a != t.aim {
+		t.aim, t.link.protocol = a, t.plan.protocol(a)
 	}
 }
 

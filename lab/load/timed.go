@@ -20,8 +20,8 @@ const pageRows = 1024
 type shift struct {
 	plan    *plan
 	opening *opening
-	// end is when nothing begins any more, CLOCK_MONOTONIC ns.
-	end int64
+	// begun is when it began, end when nothing begins any more, CLOCK_MONOTONIC ns.
+	begun, end int64
 	// room is how many requests more may be kept.
 	room int
 	// pages of each thread.
@@ -30,7 +30,8 @@ type shift struct {
 
 // timedLoop starts the threads, evenly over the ramp.
 func timedLoop(l *loop, p *plan, first *opening) *shift {
-	s := &shift{plan: p, opening: first, end: l.watch.now() + int64(p.Duration), room: p.most, pages: make([][]*book, p.threads())}
+	now := l.watch.now()
+	s := &shift{plan: p, opening: first, begun: now, end: now + int64(p.Duration), room: p.most, pages: make([][]*book, p.threads())}
 	for i := range p.threads() {
 		l.start(func(r *routine) {
 			if r.sleep(p.startsAfter(i)) {
@@ -46,6 +47,7 @@ func (t *thread) timed(s *shift) {
 	defer t.link.close()
 	now, pause := t.routine.loop.watch.now, time.Duration(0)
 	for i := 0; now()+int64(pause) < s.end && t.routine.sleep(pause); i++ {
+		t.turn(t.plan.aim(t.routine.number, time.Duration(now()-s.begun)))
 		row, times, goesOn := t.inTurn(i)
 		if !goesOn {
 			return

@@ -48,6 +48,34 @@ func TestTargets(t *testing.T) {
 	}
 }
 
+// The threads of a load that rotates ask the next target after each time, also one that
+// had none at first.
+func TestRotates(t *testing.T) {
+	const rotate = 150 * time.Millisecond
+	a, servedA := counting(t, time.Millisecond)
+	b, servedB := counting(t, time.Millisecond)
+	c, servedC := counting(t, time.Millisecond)
+	rows := run(t, Spec{
+		Targets: []Target{{a, 0}, {b, 2}, {c, 0}}, Workload: workload.HelloWorld, Timeout: patience, Connection: New,
+		OpenLoop: OpenLoop{Duration: quantity.Duration(2 * rotate), Rotate: quantity.Duration(rotate)},
+	})
+	if n := servedB.Load() + servedC.Load(); servedA.Load() != 0 || servedB.Load() == 0 || servedC.Load() == 0 || len(rows) != int(n) {
+		t.Errorf("%d rows; %d, %d and %d served, want some by the second and by the third", len(rows), servedA.Load(), servedB.Load(), servedC.Load())
+	}
+	early := 0
+	for _, r := range rows {
+		if r.Error != "" {
+			t.Errorf("%+v", r)
+		}
+		if time.Duration(r.ScheduledNs-rows[0].ScheduledNs) < rotate {
+			early++
+		}
+	}
+	if off := early - int(servedB.Load()); off < -2 || off > 2 { // those that are under way
+		t.Errorf("%d of the first time, %d served by the second target", early, servedB.Load())
+	}
+}
+
 // A loop by time has its threads go on until it is over, and ends when the last request
 // is answered. The fast target has more of them, since no thread waits for another.
 func TestTimedLoop(t *testing.T) {

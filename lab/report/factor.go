@@ -60,6 +60,7 @@ func conditions() []factor {
 		{"rate", func(c experiment.Cell) string { return unlessClosed(c, c.Rate.String()) }},
 		{"arrivals", func(c experiment.Cell) string { return c.Arrivals }},
 		{"duration", func(c experiment.Cell) string { return unlessZero(c.Duration) }},
+		{"rotate", func(c experiment.Cell) string { return unlessZero(c.Rotate) }},
 		{"iterations", iterationsOf},
 		{"warmup", func(c experiment.Cell) string { return unlessOpen(c, strconv.Itoa(c.Warmup)) }},
 		{"timeout", func(c experiment.Cell) string { return unlessZero(c.Timeout) }},

@@ -9,7 +9,7 @@ import (
 	"skerry.dev/skerry/lab/topology"
 )
 
-// called are the addresses of the entries at which a cell has threads, each once; of a
+// called are the addresses of the entries that a cell's threads call, each once; of a
 // cell without a ratio the first.
 func called(c experiment.Cell, addresses []string) (all []string) {
 	each := c.AtEntries()
@@ -17,15 +17,19 @@ func called(c experiment.Cell, addresses []string) (all []string) {
 		return addresses[:1]
 	}
 	for i, address := range addresses {
-		if i < len(each) && each[i] > 0 && !slices.Contains(all, address) {
+		if i < len(each) && (each[i] > 0 || c.Rotate > 0) && !slices.Contains(all, address) {
 			all = append(all, address)
 		}
 	}
 	return all
 }
 
-// entriesOf a cell, with nothing answered yet; none of a cell without a ratio.
+// entriesOf a cell, with nothing answered yet; none of a cell without a ratio, nor of one
+// whose threads go from entry to entry.
 func entriesOf(c experiment.Cell, nodes []topology.Ref) (all []report.Entry) {
+	if c.Rotate > 0 {
+		return nil
+	}
 	for i, threads := range c.AtEntries() {
 		if i < len(nodes) {
 			all = append(all, report.Entry{Node: nodes[i], Threads: threads})

@@ -147,6 +147,14 @@ func TestAtEntries(t *testing.T) {
 	if got := called(cell, addresses); !slices.Equal(got, []string{"x:1"}) {
 		t.Errorf("called are %q", got)
 	}
+	moving := cell
+	moving.Rotate = 1
+	if got := called(moving, addresses); len(got) < 2 {
+		t.Errorf("threads that go from entry to entry call %v", got)
+	}
+	if got := entriesOf(moving, nodes); got != nil {
+		t.Errorf("they are nobody's: %v", got)
+	}
 	if got := called(experiment.Cell{Threads: 3}, addresses[:1]); !slices.Equal(got, []string{"x:1"}) {
 		t.Errorf("without a ratio %q are called", got)
 	}
