@@ -95,14 +95,10 @@ func serve(ctx context.Context, config gateway.Config, resources string) error {
 	return g.Run(ctx, first, next)
 }
 
+// report is of a wrong file as of a wrong command line.
 func report(err error) int {
-	if err == nil {
-		return 0
+	if errors.As(err, new(*strict.Errors)) {
+		err = console.Usage(err, "")
 	}
-	usage, wrong := errors.AsType[console.UsageError](err)
-	console.Explain(os.Stderr, "skerry-gateway", err, usage.Remedy())
-	if wrong || errors.As(err, new(*strict.Errors)) {
-		return 2
-	}
-	return 1
+	return console.Report("skerry-gateway", err)
 }

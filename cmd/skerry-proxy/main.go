@@ -29,7 +29,7 @@ var version = "unknown"
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
-	os.Exit(report(command().ExecuteContext(ctx)))
+	os.Exit(console.Report("skerry-proxy", command().ExecuteContext(ctx)))
 }
 
 func command() *cobra.Command {
@@ -94,16 +94,4 @@ func addresses(texts []string) ([]netip.Addr, error) {
 		all = append(all, a)
 	}
 	return all, nil
-}
-
-func report(err error) int {
-	if err == nil {
-		return 0
-	}
-	usage, wrong := errors.AsType[console.UsageError](err)
-	console.Explain(os.Stderr, "skerry-proxy", err, usage.Remedy())
-	if wrong {
-		return 2
-	}
-	return 1
 }

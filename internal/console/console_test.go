@@ -2,6 +2,7 @@ package console_test
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"strings"
 	"testing"
@@ -62,5 +63,18 @@ func TestCheckPlace(t *testing.T) {
 func TestWords(t *testing.T) {
 	if got := console.Count(1, "pod") + ", " + console.Count(0, "pod") + ", " + console.Dash("") + console.Dash("x"); got != "1 pod, 0 pods, -x" {
 		t.Errorf("got %q", got)
+	}
+}
+
+// A program's exit status is 0, 1, or 2 where it was asked wrongly.
+func TestReport(t *testing.T) {
+	for want, err := range map[int]error{
+		0: nil,
+		1: fmt.Errorf("dump: %w", console.Advised("no proxy answers", "name its address")),
+		2: fmt.Errorf("start: %w", console.Usage(errors.New("a flag is missing"), "give it")),
+	} {
+		if got := console.Report("test", err); got != want {
+			t.Errorf("%v: exit status %d, want %d", err, got, want)
+		}
 	}
 }

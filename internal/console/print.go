@@ -2,6 +2,7 @@ package console
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -51,6 +52,24 @@ func Explain(w io.Writer, program string, err error, remedy string) {
 	if remedy != "" {
 		_, _ = fmt.Fprintf(w, "%s: hint: %s\n", program, remedy)
 	}
+}
+
+// Report explains how a program of Skerry's ended, with the hint that the error brings, and
+// gives its exit status: 2 where it was asked wrongly, else 1 with an error.
+func Report(program string, err error) int {
+	if err == nil {
+		return 0
+	}
+	usage, wrong := errors.AsType[UsageError](err)
+	remedy := usage.Remedy()
+	if advised, ok := errors.AsType[*advisedError](err); ok {
+		remedy = advised.Hint()
+	}
+	Explain(os.Stderr, program, err, remedy)
+	if wrong {
+		return 2
+	}
+	return 1
 }
 
 // IsTerminal says that a file is shown as it is written.
