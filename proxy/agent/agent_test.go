@@ -186,7 +186,7 @@ func TestChurn(t *testing.T) {
 	}()
 	asked, by := 0, map[string]int{}
 	for churning := true; churning; asked++ {
-		by[ask("tcp", "10.96.0.5:80")]++
+		by[askWithin("tcp", "10.96.0.5:80", patience)]++ // a SYN that meets the same port's last connection is sent again after 1 s
 		select {
 		case <-churned:
 			churning = false
@@ -338,14 +338,18 @@ func both(t *testing.T, network, at string) {
 	})
 }
 
-// ask is who answers at an address; "" is nobody.
-func ask(network, at string) string {
-	c, err := net.DialTimeout(network, at, 300*time.Millisecond)
+// ask is who answers at an address soon; "" is nobody.
+func ask(network, at string) string { return askWithin(network, at, 300*time.Millisecond) }
+
+// askWithin is who answers at an address, a time after being called and one after being
+// asked at the latest.
+func askWithin(network, at string, most time.Duration) string {
+	c, err := net.DialTimeout(network, at, most)
 	if err != nil {
 		return ""
 	}
 	defer c.Close()
-	_ = c.SetDeadline(time.Now().Add(300 * time.Millisecond))
+	_ = c.SetDeadline(time.Now().Add(most))
 	_, _ = c.Write([]byte("?"))
 	b := make([]byte, 100)
 	n, _ := c.Read(b)
