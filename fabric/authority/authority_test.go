@@ -18,7 +18,7 @@ import (
 
 	"skerry.dev/skerry/fabric/authority"
 	"skerry.dev/skerry/fabric/identity"
-	"skerry.dev/skerry/fabric/transport/transporttest"
+	"skerry.dev/skerry/internal/conntest"
 )
 
 // fixture is a fabric whose authority answers.
@@ -228,7 +228,7 @@ func TestKeeper(t *testing.T) {
 	if _, err := identity.RevokeName(f.folder, "c2", time.Now()); err != nil {
 		t.Fatal(err)
 	}
-	transporttest.Await(t, "trust of the gateway that knows what is revoked", func() bool {
+	conntest.Await(t, "trust of the gateway that knows what is revoked", func() bool {
 		trust, err := identity.LoadTrust(g1)
 		if err != nil {
 			return false
@@ -239,7 +239,7 @@ func TestKeeper(t *testing.T) {
 	if _, err := identity.Rotate(f.folder, newKey(t), time.Now()); err != nil {
 		t.Fatal(err)
 	}
-	transporttest.Await(t, "the gateway to be signed anew", func() bool {
+	conntest.Await(t, "the gateway to be signed anew", func() bool {
 		i, err := identity.Load(g1)
 		if err != nil {
 			return false

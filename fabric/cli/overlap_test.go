@@ -18,7 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"skerry.dev/skerry/fabric/identity/identitytest"
-	"skerry.dev/skerry/fabric/transport/transporttest"
+	"skerry.dev/skerry/internal/conntest"
 )
 
 // cluster is a network namespace in which all of 10.0.0.0/24 is local.
@@ -151,7 +151,7 @@ func (c cluster) run(t *testing.T, identity string, peer cluster) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	go transporttest.Accept(service, func(conn net.Conn) {
+	go conntest.Accept(service, func(conn net.Conn) {
 		_, _ = io.WriteString(conn, "the service in "+c.name)
 		conn.Close()
 	})
@@ -196,7 +196,7 @@ func TestOverlappingAddresses(t *testing.T) {
 	for i, c := range clusters {
 		want := "the service in " + clusters[1-i].name
 		got := ""
-		if !transporttest.Eventually(func() bool { // gateways take their time to find one another
+		if !conntest.Eventually(func() bool { // gateways take their time to find one another
 			got = c.call("10.0.0.9")
 			return got != ""
 		}) || got != want {

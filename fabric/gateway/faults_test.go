@@ -16,7 +16,7 @@ import (
 	"skerry.dev/skerry/fabric/identity/identitytest"
 	"skerry.dev/skerry/fabric/policy"
 	"skerry.dev/skerry/fabric/snapshot"
-	"skerry.dev/skerry/fabric/transport/transporttest"
+	"skerry.dev/skerry/internal/conntest"
 	"skerry.dev/skerry/test/quiet"
 )
 
@@ -41,7 +41,7 @@ func imports(front string, gateways ...string) *snapshot.Snapshot {
 func open(t *testing.T, front string) net.Conn {
 	t.Helper()
 	var conn net.Conn
-	transporttest.Await(t, "an answer at "+front, func() bool {
+	conntest.Await(t, "an answer at "+front, func() bool {
 		var err error
 		if conn, err = net.Dial("tcp", front); err != nil {
 			return false
@@ -103,7 +103,7 @@ func TestFailover(t *testing.T) {
 	importer := observe(t, gateway.Config{Identity: folders["c2"], Connections: gateway.Connections{Ahead: 2, Most: 16}}, imports(front, one, two))
 	open(t, front).Close()
 	end()
-	transporttest.Await(t, "a peer that has heard", func() bool { // what begins before is lost
+	conntest.Await(t, "a peer that has heard", func() bool { // what begins before is lost
 		return importer.status(t).Peers[0].Gateways[0].Connections == 0
 	})
 	for range 20 {
@@ -161,7 +161,7 @@ func TestIdentityChanges(t *testing.T) {
 		t.Errorf("the connection of one who is revoked ends by %v", err)
 	}
 	said.await(t, "peer refused", identity.ErrRevoked.Error())
-	transporttest.Await(t, "no answer to who is revoked", func() bool { return call(t, front) != "hello" })
+	conntest.Await(t, "no answer to who is revoked", func() bool { return call(t, front) != "hello" })
 }
 
 // What begins while a gateway of a peer drains goes to another one, also where streams
@@ -175,7 +175,7 @@ func TestDrainLeadsAway(t *testing.T) {
 	run(t, gateway.Config{Identity: folders["c1"], Listen: two, Connections: gateway.Connections{Ahead: 1, Most: 1}}, exports(answering(t, "other")), nil)
 	ended := ending(end)
 	said.await(t, "draining")
-	transporttest.Await(t, "calls that go to no gateway that drains", func() bool { return call(t, front) == "other" })
+	conntest.Await(t, "calls that go to no gateway that drains", func() bool { return call(t, front) == "other" })
 	for range 20 {
 		if got := call(t, front); got != "other" {
 			t.Errorf("got %q while one gateway drains", got)
@@ -201,7 +201,7 @@ func TestCallsNobodyRevoked(t *testing.T) {
 	open(t, front) // shares
 	f.Revoke("c1", importer)
 	said.await(t, "peer refused", identity.ErrRevoked.Error())
-	transporttest.Await(t, "no call to a peer that is revoked", func() bool { return call(t, front) != "hello" })
+	conntest.Await(t, "no call to a peer that is revoked", func() bool { return call(t, front) != "hello" })
 }
 
 // A gateway of a peer that falls silent, without a word, is called no more: what begins
@@ -215,11 +215,11 @@ func TestSilentGateway(t *testing.T) {
 	run(t, gateway.Config{Identity: folders["c2"], Connections: gateway.Connections{Ahead: 2, Most: 4}}, imports(front, passes, two), nil)
 	open(t, front)
 	run(t, gateway.Config{Identity: folders["c1"], Listen: two}, exports(answering(t, "other")), nil)
-	transporttest.Await(t, "a call of the other gateway", func() bool { return call(t, front) == "other" })
+	conntest.Await(t, "a call of the other gateway", func() bool { return call(t, front) == "other" })
 	fallSilent()
 	lost := make([]net.Conn, 8)
 	for i := range lost {
-		lost[i] = transporttest.Dial(t, front)
+		lost[i] = conntest.Dial(t, front)
 		_, _ = lost[i].Write([]byte("hello"))
 	}
 	for _, conn := range lost {
@@ -229,7 +229,7 @@ func TestSilentGateway(t *testing.T) {
 		}
 	}
 	inRow := 0 // on a machine whose cores are taken away the other one is silent at times, too
-	transporttest.Await(t, "no call to the silent gateway", func() bool {
+	conntest.Await(t, "no call to the silent gateway", func() bool {
 		inRow++
 		if call(t, front) != "other" {
 			inRow = 0
@@ -260,7 +260,7 @@ func throttle(t *testing.T, to string) (address string, fallSilent func()) {
 			_, _ = to.Write(buf[:n])
 		}
 	}
-	address = transporttest.Listen(t, func(near *net.TCPConn) {
+	address = conntest.Listen(t, func(near *net.TCPConn) {
 		far, err := net.Dial("tcp", to)
 		if err != nil {
 			near.Close()
@@ -275,7 +275,7 @@ func throttle(t *testing.T, to string) (address string, fallSilent func()) {
 // answering is a service that says one thing to whoever says something.
 func answering(t *testing.T, what string) string {
 	t.Helper()
-	return transporttest.Listen(t, func(conn *net.TCPConn) {
+	return conntest.Listen(t, func(conn *net.TCPConn) {
 		_, _ = conn.Read(make([]byte, 16))
 		_, _ = conn.Write([]byte(what))
 		conn.Close()

@@ -10,7 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"skerry.dev/skerry/fabric/transport/transporttest"
+	"skerry.dev/skerry/internal/conntest"
 )
 
 // What a client says as it calls is read at once, nothing of it twice and no more than
@@ -28,9 +28,9 @@ func TestFirst(t *testing.T) {
 		"a peer next door":   {"hello", 0, 5},
 		"a peer almost here": {"hello", firstPart - 1, 5},
 	} {
-		client, app := transporttest.Pair(t)
+		client, app := conntest.Pair(t)
 		_, _ = io.WriteString(client, c.says)
-		transporttest.Await(t, "all that "+name+" says", func() bool { return unread(t, app) == len(c.says) })
+		conntest.Await(t, "all that "+name+" says", func() bool { return unread(t, app) == len(c.says) })
 		first := f.read(app, c.rtt)
 		if len(first) != c.want {
 			t.Errorf("%s: %d bytes come first, want %d", name, len(first), c.want)

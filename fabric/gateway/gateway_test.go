@@ -18,7 +18,7 @@ import (
 	"skerry.dev/skerry/fabric/policy"
 	"skerry.dev/skerry/fabric/snapshot"
 	"skerry.dev/skerry/fabric/transport"
-	"skerry.dev/skerry/fabric/transport/transporttest"
+	"skerry.dev/skerry/internal/conntest"
 )
 
 // log is what gateways have said.
@@ -52,7 +52,7 @@ func (l *log) has(parts ...string) bool {
 // await waits for such a line.
 func (l *log) await(t testing.TB, parts ...string) {
 	t.Helper()
-	if !transporttest.Eventually(func() bool { return l.has(parts...) }) {
+	if !conntest.Eventually(func() bool { return l.has(parts...) }) {
 		t.Fatalf("no line of %q in\n%s", parts, l)
 	}
 }
@@ -97,7 +97,7 @@ func ending(end func()) <-chan struct{} {
 // echo is a service that says back what it hears, at the address that it gives.
 func echo(t testing.TB) string {
 	t.Helper()
-	return transporttest.Listen(t, transporttest.Echo)
+	return conntest.Listen(t, conntest.Echo)
 }
 
 // target is a service's port 80.
@@ -179,7 +179,7 @@ func call(t *testing.T, address string) string {
 // reach connects to who listens, or will.
 func reach(t *testing.T, from net.Dialer, address string) (conn net.Conn) {
 	t.Helper()
-	transporttest.Await(t, "who listens at "+address, func() bool {
+	conntest.Await(t, "who listens at "+address, func() bool {
 		var err error
 		conn, err = from.Dial("tcp", address)
 		return err == nil

@@ -16,7 +16,7 @@ import (
 	"skerry.dev/skerry/fabric/identity/identitytest"
 	"skerry.dev/skerry/fabric/policy"
 	"skerry.dev/skerry/fabric/snapshot"
-	"skerry.dev/skerry/fabric/transport/transporttest"
+	"skerry.dev/skerry/internal/conntest"
 )
 
 // portOf is a port of a host that nobody listens at.
@@ -39,7 +39,7 @@ func naming(t *testing.T, host string, word func(net.Conn) string, wrap func(net
 		t.Skipf("needs the address %s: %v", host, err)
 	}
 	t.Cleanup(func() { l.Close() })
-	go transporttest.Accept(wrap(l), func(conn net.Conn) {
+	go conntest.Accept(wrap(l), func(conn net.Conn) {
 		_, _ = io.WriteString(conn, word(conn))
 		conn.Close()
 	})
@@ -197,7 +197,7 @@ func TestNames(t *testing.T) {
 		}
 		host, port, _ := net.SplitHostPort(want)
 		var found []string
-		if !transporttest.Eventually(func() bool { // it listens
+		if !conntest.Eventually(func() bool { // it listens
 			found, _ = resolver.LookupHost(t.Context(), "web.default.svc.clusterset.local")
 			return len(found) == 1
 		}) || found[0] != host {

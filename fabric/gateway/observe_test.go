@@ -25,7 +25,7 @@ import (
 	"skerry.dev/skerry/fabric/policy"
 	"skerry.dev/skerry/fabric/snapshot"
 	"skerry.dev/skerry/fabric/transport"
-	"skerry.dev/skerry/fabric/transport/transporttest"
+	"skerry.dev/skerry/internal/conntest"
 	"skerry.dev/skerry/internal/loopback"
 )
 
@@ -74,7 +74,7 @@ func (s seen) has(t *testing.T, lines ...string) bool {
 // dials as if nobody listened, and is tried again.
 func (s seen) record(t *testing.T, service string) (last *flow.Record) {
 	t.Helper()
-	transporttest.Await(t, "a record of "+service, func() bool {
+	conntest.Await(t, "a record of "+service, func() bool {
 		for r, err := range journal.Read(s.flows) {
 			if err != nil {
 				t.Fatal(err)
@@ -101,7 +101,7 @@ func observe(t *testing.T, config gateway.Config, s *snapshot.Snapshot) seen {
 // breaks is a service that resets what it hears.
 func breaks(t *testing.T) string {
 	t.Helper()
-	return transporttest.Listen(t, func(conn *net.TCPConn) {
+	return conntest.Listen(t, func(conn *net.TCPConn) {
 		_, _ = conn.Read(make([]byte, 1))
 		transport.Reset(conn)
 	})
@@ -135,12 +135,12 @@ func observed(t *testing.T, by string) {
 	importer := observe(t, gateway.Config{Identity: folders["c2"]}, s)
 
 	open := open(t, fronts["web"])
-	transporttest.Await(t, "a connection while a stream is open", func() bool { // ahead of need, where the stream shares one
+	conntest.Await(t, "a connection while a stream is open", func() bool { // ahead of need, where the stream shares one
 		return by != snapshot.Native || importer.status(t).Peers[0].Gateways[0].Connections > 0
 	})
 	for who, d := range map[seen]string{importer: "import", exporter: "export"} {
 		labels := `{direction="` + d + `",peer="` + map[string]string{"import": "c1", "export": "c2"}[d] + `"}`
-		if !transporttest.Eventually(func() bool { // what was heard is counted after that
+		if !conntest.Eventually(func() bool { // what was heard is counted after that
 			return who.has(t, "streams"+labels+" 1\n", "streams_opened_total"+labels+" 1\n", "transmit_bytes_total"+labels+" 5\n", "receive_bytes_total"+labels+" 5\n")
 		}) {
 			t.Errorf("%s: an open stream is not in\n%s", d, who.get(t, "/metrics"))
@@ -157,7 +157,7 @@ func observed(t *testing.T, by string) {
 		`streams_refused_total{direction="import",peer="c1",reason="peer-policy"} `, `policy_decisions_total{direction="import",verdict="denied"} `) {
 		t.Errorf("what was refused is not in\n%s", importer.get(t, "/metrics"))
 	}
-	transporttest.Await(t, "a gateway that is ready", func() bool { return importer.status(t).Phase == admin.Ready })
+	conntest.Await(t, "a gateway that is ready", func() bool { return importer.status(t).Phase == admin.Ready })
 	checkStatus(t, importer.status(t), exporter.status(t), by)
 	checkSecrets(t, folders, importer, exporter)
 }
@@ -263,23 +263,23 @@ func TestUnreachable(t *testing.T) {
 		l := who.status(t).Peers[0].Gateways[0]
 		return l.State == transport.Down && l.Why != "" && l.DialsFailed > 0 && !who.status(t).Peers[0].Reachable()
 	}
-	if !transporttest.Eventually(func() bool { return down(importer) }) {
+	if !conntest.Eventually(func() bool { return down(importer) }) {
 		t.Errorf("got %+v", importer.status(t).Peers)
 	}
-	if call(t, front) == "hello" || !transporttest.Eventually(func() bool {
+	if call(t, front) == "hello" || !conntest.Eventually(func() bool {
 		return importer.has(t, `streams_refused_total{direction="import",peer="c1",reason="no-way"} `, `link_up{gateway="`+peers)
 	}) {
 		t.Errorf("no way is not in\n%s", importer.get(t, "/metrics"))
 	}
 	exporter := observe(t, gateway.Config{Identity: folders["c1"], Listen: peers}, exports(echo(t)))
-	if !transporttest.Eventually(func() bool { return importer.status(t).Peers[0].Gateways[0].State == transport.Up }) {
+	if !conntest.Eventually(func() bool { return importer.status(t).Peers[0].Gateways[0].State == transport.Up }) {
 		t.Errorf("got %+v", importer.status(t).Peers)
 	}
 	if !down(lost) {
 		t.Errorf("got %+v", lost.status(t).Peers)
 	}
-	_, _ = transporttest.Dial(t, peers).Write([]byte("GET / HTTP/1.1\r\n\r\n"))
-	if !transporttest.Eventually(func() bool {
+	_, _ = conntest.Dial(t, peers).Write([]byte("GET / HTTP/1.1\r\n\r\n"))
+	if !conntest.Eventually(func() bool {
 		return exporter.has(t, `handshake_failures_total{reason="not-tls"} 1`) && exporter.has(t, `handshake_failures_total{reason="tls"}`)
 	}) {
 		t.Errorf("refused handshakes are not in\n%s", exporter.get(t, "/metrics"))
@@ -299,13 +299,13 @@ func TestAdmin(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	s := observe(t, gateway.Config{Identity: folder, Listen: port(t)}, &snapshot.Snapshot{})
-	if !transporttest.Eventually(func() bool { return s.get(t, "/readyz") == "ready\n" && s.get(t, "/healthz") == "ready\n" }) {
+	if !conntest.Eventually(func() bool { return s.get(t, "/readyz") == "ready\n" && s.get(t, "/healthz") == "ready\n" }) {
 		t.Errorf("got %q", s.get(t, "/readyz"))
 	}
 	if err := os.WriteFile(filepath.Join(folder, "ca.crt"), []byte("nothing"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if !transporttest.Eventually(func() bool { return s.has(t, `reload_failures_total{what="identity"} 1`) }) {
+	if !conntest.Eventually(func() bool { return s.has(t, `reload_failures_total{what="identity"} 1`) }) {
 		t.Errorf("a reload that fails is not in\n%s", s.get(t, "/metrics"))
 	}
 }
@@ -322,7 +322,7 @@ func TestOverdue(t *testing.T) {
 		t.Errorf("it is not in\n%s", s.get(t, "/metrics"))
 	}
 	f.Renew("c1", folder)
-	transporttest.Await(t, "silence about one that was renewed", func() bool { return s.has(t, `certificate_renewal_overdue{certificate="leaf"} 0`) })
+	conntest.Await(t, "silence about one that was renewed", func() bool { return s.has(t, `certificate_renewal_overdue{certificate="leaf"} 0`) })
 	if n := strings.Count(s.said.String(), "a certificate was not renewed"); n != 1 {
 		t.Errorf("told %d times", n)
 	}
@@ -339,7 +339,7 @@ func TestObservedDrain(t *testing.T) {
 	conn := open(t, front)
 	s := seen{said, exporter.Admin, exporter.Flows}
 	ended := ending(end)
-	transporttest.Await(t, "a gateway that says that it drains", func() bool { return s.get(t, "/healthz") == "draining\n" })
+	conntest.Await(t, "a gateway that says that it drains", func() bool { return s.get(t, "/healthz") == "draining\n" })
 	conn.Close()
 	<-ended
 	if r := s.record(t, "web"); r.Verdict != flow.Allowed || r.ToServiceBytes != 5 {

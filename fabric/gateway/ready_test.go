@@ -7,7 +7,7 @@ import (
 	"skerry.dev/skerry/fabric/gateway"
 	"skerry.dev/skerry/fabric/identity/identitytest"
 	"skerry.dev/skerry/fabric/transport"
-	"skerry.dev/skerry/fabric/transport/transporttest"
+	"skerry.dev/skerry/internal/conntest"
 )
 
 // A gateway that begins before its peer's is ready when the way is prepared; one whose peer
@@ -25,7 +25,7 @@ func TestReadyWhenPrepared(t *testing.T) {
 		return state
 	}
 	var now *admin.Status
-	transporttest.Await(t, "a dial that fails", func() bool {
+	conntest.Await(t, "a dial that fails", func() bool {
 		now = importer.status(t)
 		return way(now, peers) == transport.Down
 	})
@@ -33,7 +33,7 @@ func TestReadyWhenPrepared(t *testing.T) {
 		t.Error("it is ready as soon as a dial has failed")
 	}
 	run(t, gateway.Config{Identity: folders["c1"], Listen: peers}, exports(echo(t)), nil)
-	transporttest.Await(t, "a gateway that is ready", func() bool {
+	conntest.Await(t, "a gateway that is ready", func() bool {
 		now = importer.status(t)
 		return now.Phase == admin.Ready
 	})

@@ -11,7 +11,7 @@ import (
 	"skerry.dev/skerry/fabric/identity/identitytest"
 	"skerry.dev/skerry/fabric/snapshot"
 	"skerry.dev/skerry/fabric/transport/native"
-	"skerry.dev/skerry/fabric/transport/transporttest"
+	"skerry.dev/skerry/internal/conntest"
 )
 
 // reversed are a gateway of c1 that nobody can call, which opens connections to peers, and the
@@ -32,7 +32,7 @@ func TestReverse(t *testing.T) {
 	hidden, caller := reversed(folders, peers, offering)
 	hears := func(what string) {
 		t.Helper()
-		transporttest.Await(t, "an answer "+what, func() bool { return call(t, front) == "hello" })
+		conntest.Await(t, "an answer "+what, func() bool { return call(t, front) == "hello" })
 	}
 	said, endHidden := start(t, hidden, offering, nil)
 	said.await(t, "peer cannot be offered a connection", "refused")
@@ -62,9 +62,9 @@ func TestReverseRevoked(t *testing.T) {
 	offering.Peers = []snapshot.Peer{{Name: "c2", Transport: snapshot.Native, Gateways: []string{peers}, Reverse: true}}
 	run(t, gateway.Config{Identity: caller, Listen: peers, Connections: gateway.Connections{Ahead: 1, Most: 1}}, imports(front), nil)
 	run(t, gateway.Config{Identity: hidden, Connections: gateway.Connections{Ahead: 1, Most: 1}}, offering, nil)
-	transporttest.Await(t, "an answer", func() bool { return call(t, front) == "hello" })
+	conntest.Await(t, "an answer", func() bool { return call(t, front) == "hello" })
 	f.Revoke("c1", caller)
-	transporttest.Await(t, "a peer that is revoked to be called no more", func() bool { return call(t, front) != "hello" })
+	conntest.Await(t, "a peer that is revoked to be called no more", func() bool { return call(t, front) != "hello" })
 }
 
 // Connections that nobody wants are bounded, and a cluster that is no peer offers none.
@@ -79,7 +79,7 @@ func TestOffersRefused(t *testing.T) {
 			t.Fatal(err)
 		}
 		var conn *tls.Conn
-		transporttest.Await(t, "a connection of "+cluster, func() bool {
+		conntest.Await(t, "a connection of "+cluster, func() bool {
 			conn, err = native.Offer(context.Background(), peers, store.Client("c2"))
 			return err == nil
 		})
@@ -123,7 +123,7 @@ func TestReverseUDP(t *testing.T) {
 	hears("after the calling gateway was away")
 	f.Revoke("c1", folders["c2"])
 	conn := dialUDP(t, front)
-	transporttest.Await(t, "a gateway that is revoked to be called no more", func() bool { return silent(conn) })
+	conntest.Await(t, "a gateway that is revoked to be called no more", func() bool { return silent(conn) })
 	endHidden()
 	endCaller()
 }

@@ -14,7 +14,7 @@ import (
 	"skerry.dev/skerry/fabric/identity/identitytest"
 	"skerry.dev/skerry/fabric/transport"
 	"skerry.dev/skerry/fabric/transport/native"
-	"skerry.dev/skerry/fabric/transport/transporttest"
+	"skerry.dev/skerry/internal/conntest"
 )
 
 // hostile is who calls a gateway and means no good.
@@ -26,7 +26,7 @@ type hostile struct {
 // dial shakes hands with a configuration, as far as it goes.
 func (h hostile) dial(config *tls.Config) net.Conn {
 	h.Helper()
-	conn := tls.Client(transporttest.Dial(h.T, h.gateway), config)
+	conn := tls.Client(conntest.Dial(h.T, h.gateway), config)
 	_ = conn.Handshake() // TLS 1.3 tells who calls after it
 	return conn
 }
@@ -89,7 +89,7 @@ func TestHostileCallers(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			c.attack()
-			if !transporttest.Eventually(func() bool { return s.has(t, c.metric) && s.said.has(c.line...) }) {
+			if !conntest.Eventually(func() bool { return s.has(t, c.metric) && s.said.has(c.line...) }) {
 				t.Errorf("no %s in\n%s\nor no line of %q in\n%s", c.metric, s.get(t, "/metrics"), c.line, s.said)
 			}
 		})
@@ -103,7 +103,7 @@ func TestHostileCallers(t *testing.T) {
 // say says something that is no TLS, and stays.
 func (h hostile) say(text string) {
 	h.Helper()
-	_, _ = io.WriteString(transporttest.Dial(h.T, h.gateway), text)
+	_, _ = io.WriteString(conntest.Dial(h.T, h.gateway), text)
 }
 
 // tell says frames as a gateway that is known.
@@ -137,11 +137,11 @@ func TestHalfOpen(t *testing.T) {
 		}
 		open = append(open, conn)
 	}
-	if !transporttest.Eventually(func() bool { return s.has(t, `handshake_failures_total{reason="busy"}`) }) {
+	if !conntest.Eventually(func() bool { return s.has(t, `handshake_failures_total{reason="busy"}`) }) {
 		t.Errorf("none is refused for there being too many:\n%s", s.get(t, "/metrics"))
 	}
 	run(t, gateway.Config{Identity: peer}, imports(front, peers), nil)
-	transporttest.Await(t, "an answer to who may call, while another opens connections", func() bool { return call(t, front) == "hello" })
+	conntest.Await(t, "an answer to who may call, while another opens connections", func() bool { return call(t, front) == "hello" })
 	const most = 16 << 20
 	if more := heap() - before; more > most {
 		t.Errorf("%d connections that say nothing take %d bytes", many, more)

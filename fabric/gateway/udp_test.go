@@ -12,7 +12,7 @@ import (
 	"skerry.dev/skerry/fabric/policy"
 	"skerry.dev/skerry/fabric/snapshot"
 	"skerry.dev/skerry/fabric/transport"
-	"skerry.dev/skerry/fabric/transport/transporttest"
+	"skerry.dev/skerry/internal/conntest"
 )
 
 // udpTarget is a service's port 53.
@@ -23,13 +23,13 @@ func udpTarget(name string) transport.Target {
 // udpEcho is a service that says back what it hears, behind its own name.
 func udpEcho(t *testing.T, name string) string {
 	t.Helper()
-	return transporttest.Datagrams(t, func(said []byte, _ net.Addr) []byte { return append([]byte(name), said...) })
+	return conntest.Datagrams(t, func(said []byte, _ net.Addr) []byte { return append([]byte(name), said...) })
 }
 
 // whoami is a service that says who has asked.
 func whoami(t *testing.T) string {
 	t.Helper()
-	return transporttest.Datagrams(t, func(_ []byte, from net.Addr) []byte { return []byte(from.String()) })
+	return conntest.Datagrams(t, func(_ []byte, from net.Addr) []byte { return []byte(from.String()) })
 }
 
 // udpPort is an address at which nobody listens, of an IP address.
@@ -61,7 +61,7 @@ func ask(t *testing.T, conn net.Conn, what string) string {
 	t.Helper()
 	b := make([]byte, 1<<16)
 	got := ""
-	if !transporttest.Eventually(func() bool {
+	if !conntest.Eventually(func() bool {
 		_, _ = conn.Write([]byte(what))
 		_ = conn.SetReadDeadline(time.Now().Add(200 * time.Millisecond))
 		n, err := conn.Read(b)
@@ -224,7 +224,7 @@ func TestUDPFailover(t *testing.T) {
 	_, _ = before.Write(make([]byte, 9601)) // which the log is to tell of
 	run(t, gateway.Config{Identity: folders["c1"], Listen: two, Connections: gateway.Connections{Ahead: 1, Most: 16}}, udpExports(udpEcho(t, "b")), nil)
 	ended := ending(end)
-	transporttest.Await(t, "a new flow that takes the other gateway", func() bool {
+	conntest.Await(t, "a new flow that takes the other gateway", func() bool {
 		conn := dialUDP(t, front)
 		defer conn.Close()
 		return ask(t, conn, "hello") == "bhello"
@@ -248,12 +248,12 @@ func TestUDPFailover(t *testing.T) {
 func TestUDPNearest(t *testing.T) {
 	folders := identitytest.New(t, "c1", "c2")
 	one, two, front := port(t), port(t), udpPort(t, "127.0.0.1")
-	far := transporttest.Relay(t, one, 40*time.Millisecond, 1<<16)
+	far := conntest.Relay(t, one, 40*time.Millisecond, 1<<16)
 	run(t, gateway.Config{Identity: folders["c1"], Listen: one}, udpExports(udpEcho(t, "far ")), nil)
 	run(t, gateway.Config{Identity: folders["c2"]}, udpImports(front, far, two), nil)
-	transporttest.Await(t, "the only gateway", func() bool { return ask(t, dialUDP(t, front), "hello") == "far hello" })
+	conntest.Await(t, "the only gateway", func() bool { return ask(t, dialUDP(t, front), "hello") == "far hello" })
 	run(t, gateway.Config{Identity: folders["c1"], Listen: two}, udpExports(udpEcho(t, "near ")), nil)
-	transporttest.Await(t, "the nearest gateway", func() bool { return ask(t, dialUDP(t, front), "hello") == "near hello" })
+	conntest.Await(t, "the nearest gateway", func() bool { return ask(t, dialUDP(t, front), "hello") == "near hello" })
 	for range 10 {
 		if got := ask(t, dialUDP(t, front), "hello"); got != "near hello" {
 			t.Errorf("got %q", got)
@@ -271,6 +271,6 @@ func TestUDPRevoked(t *testing.T) {
 	conn := dialUDP(t, front)
 	ask(t, conn, "hello")
 	f.Revoke("c2", exporter)
-	transporttest.Await(t, "silence to who is revoked", func() bool { return silent(conn) })
+	conntest.Await(t, "silence to who is revoked", func() bool { return silent(conn) })
 	said.await(t, "peer refused", "c2/g1", identity.ErrRevoked.Error())
 }

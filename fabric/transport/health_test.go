@@ -9,7 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"skerry.dev/skerry/fabric/transport/transporttest"
+	"skerry.dev/skerry/internal/conntest"
 )
 
 // A way is as its last dial was; a peer that refuses after the handshake is not
@@ -71,7 +71,7 @@ func TestMeasure(t *testing.T) {
 
 // The kernel is asked about connections that are open, and one that is closed is none.
 func TestHealthOfConnections(t *testing.T) {
-	conn, other := transporttest.Pair(t)
+	conn, other := conntest.Pair(t)
 	_, _ = conn.Write([]byte("x"))
 	if _, err := other.Read(make([]byte, 1)); err != nil {
 		t.Fatal(err)

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"skerry.dev/skerry/fabric/transport"
-	"skerry.dev/skerry/fabric/transport/transporttest"
+	"skerry.dev/skerry/internal/conntest"
 )
 
 func TestWords(t *testing.T) {
@@ -29,7 +29,7 @@ func TestWords(t *testing.T) {
 
 // The other end of a connection that is reset is told that something broke.
 func TestReset(t *testing.T) {
-	conn, other := transporttest.Pair(t)
+	conn, other := conntest.Pair(t)
 	transport.Reset(other)
 	if _, err := conn.Read(make([]byte, 1)); !errors.Is(err, syscall.ECONNRESET) {
 		t.Errorf("got %v", err)

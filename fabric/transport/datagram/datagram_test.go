@@ -16,7 +16,7 @@ import (
 	"skerry.dev/skerry/fabric/identity"
 	"skerry.dev/skerry/fabric/identity/identitytest"
 	"skerry.dev/skerry/fabric/transport"
-	"skerry.dev/skerry/fabric/transport/transporttest"
+	"skerry.dev/skerry/internal/conntest"
 	"skerry.dev/skerry/test/quiet"
 )
 
@@ -65,7 +65,7 @@ func (b *backend) Warn(_ string, err error) {
 
 // isWarned waits until it was told of something.
 func (b *backend) isWarned(of error) bool {
-	return transporttest.Eventually(func() bool {
+	return conntest.Eventually(func() bool {
 		b.mu.Lock()
 		defer b.mu.Unlock()
 		return errors.Is(errors.Join(b.warned...), of)
@@ -100,7 +100,7 @@ func newPair(t *testing.T, b *backend, by func(address string) string) pair {
 	p.link = NewLink(by(p.server.Address().String()), p.stores["c2"].Client("c1", Protocol), p.drops, func(err error) { p.told <- err })
 	running.Go(func() { p.server.Run(ctx) })
 	running.Go(func() { p.link.Keep(ctx) })
-	transporttest.Await(t, "a connection", func() bool { return p.link.Path().Ready && len(p.server.connections()) == 1 })
+	conntest.Await(t, "a connection", func() bool { return p.link.Path().Ready && len(p.server.connections()) == 1 })
 	return p
 }
 
@@ -120,7 +120,7 @@ func (p pair) open(t *testing.T) (f *Flow, heard chan []byte, ended chan transpo
 // echo is a service that says back what it hears.
 func echo(t *testing.T) string {
 	t.Helper()
-	return transporttest.Datagrams(t, func(said []byte, _ net.Addr) []byte { return said })
+	return conntest.Datagrams(t, func(said []byte, _ net.Addr) []byte { return said })
 }
 
 // Datagrams of all lengths that users send pass: of none, of DNS, of a tunnel's packets,
@@ -128,7 +128,7 @@ func echo(t *testing.T) string {
 // ones are dropped, and counted.
 func TestLengths(t *testing.T) {
 	t.Run("wide", func(t *testing.T) { lengths(t, straight) })
-	t.Run("narrow", func(t *testing.T) { lengths(t, func(to string) string { return transporttest.Relay(t, to, 0, 1200) }) })
+	t.Run("narrow", func(t *testing.T) { lengths(t, func(to string) string { return conntest.Relay(t, to, 0, 1200) }) })
 }
 
 func lengths(t *testing.T, by func(string) string) {
@@ -137,7 +137,7 @@ func lengths(t *testing.T, by func(string) string) {
 	for _, n := range []int{0, 1, 512, 1200, 1252, 1420, 1472, 1500, 4096, 8192, DatagramBytes} {
 		said := bytes.Repeat([]byte{byte(n)}, n)
 		var got []byte
-		if !transporttest.Eventually(func() bool {
+		if !conntest.Eventually(func() bool {
 			f.Send(said)
 			select {
 			case got = <-heard: // or what was said twice since the machine stood still
@@ -158,7 +158,7 @@ func lengths(t *testing.T, by func(string) string) {
 // The first datagram of a flow takes no round trip more than any other.
 func TestFirstDatagram(t *testing.T) {
 	const delay = 30 * time.Millisecond
-	p := newPair(t, &backend{address: echo(t)}, func(to string) string { return transporttest.Relay(t, to, delay, 1<<16) })
+	p := newPair(t, &backend{address: echo(t)}, func(to string) string { return conntest.Relay(t, to, delay, 1<<16) })
 	least := time.Hour
 	for range 10 { // the least of them is what the machine does not disturb
 		f, heard, _ := p.open(t)
@@ -234,7 +234,7 @@ func TestEnds(t *testing.T) {
 			p.mu.Lock()
 			p.denies = false
 			p.mu.Unlock()
-			transporttest.Await(t, "an answer before it is "+name, func() bool { // on a connection that is not touched yet
+			conntest.Await(t, "an answer before it is "+name, func() bool { // on a connection that is not touched yet
 				f, heard, _ := p.open(t)
 				f.Send([]byte("x"))
 				select {
@@ -245,17 +245,17 @@ func TestEnds(t *testing.T) {
 					return false
 				}
 			})
-			if !transporttest.Eventually(func() bool { return p.server.Flows() == 0 && p.link.Flows() == 0 }) {
+			if !conntest.Eventually(func() bool { return p.server.Flows() == 0 && p.link.Flows() == 0 }) {
 				t.Errorf("%s: %d flows here, %d there", name, p.link.Flows(), p.server.Flows())
 			}
 			for _, c := range p.server.connections() {
 				_ = c.conn.CloseWithError(codeEnded, "")
 			}
-			transporttest.Await(t, "the end of all connections", func() bool { return len(p.server.connections()) == 0 })
-			transporttest.Await(t, "another connection", func() bool { return p.link.Path().Ready })
+			conntest.Await(t, "the end of all connections", func() bool { return len(p.server.connections()) == 0 })
+			conntest.Await(t, "another connection", func() bool { return p.link.Path().Ready })
 		}
 	})
-	if !transporttest.Eventually(func() bool { return runtime.NumGoroutine() <= before }) {
+	if !conntest.Eventually(func() bool { return runtime.NumGoroutine() <= before }) {
 		b := make([]byte, 1<<20)
 		t.Errorf("%d goroutines, before there were %d:\n%s", runtime.NumGoroutine(), before, b[:runtime.Stack(b, true)])
 	}
@@ -281,7 +281,7 @@ func TestUntrusted(t *testing.T) {
 			t.Errorf("%s: it is let in", name)
 		}
 	}
-	if !p.isWarned(identity.ErrUntrusted) || !transporttest.Eventually(func() bool { return p.server.handshakes.Load() == 0 }) {
+	if !p.isWarned(identity.ErrUntrusted) || !conntest.Eventually(func() bool { return p.server.handshakes.Load() == 0 }) {
 		t.Errorf("%d handshakes; told was %v", p.server.handshakes.Load(), p.warned)
 	}
 }
@@ -367,11 +367,11 @@ func TestFlood(t *testing.T) {
 	if opened <= flowsMax {
 		t.Fatalf("%d flows were opened", opened)
 	}
-	if !transporttest.Eventually(func() bool { return p.server.Flows() <= flowsMax }) {
+	if !conntest.Eventually(func() bool { return p.server.Flows() <= flowsMax }) {
 		t.Errorf("%d flows", p.server.Flows())
 	}
 	f, heard, _ := p.open(t)
-	transporttest.Await(t, "service of who behaves", func() bool {
+	conntest.Await(t, "service of who behaves", func() bool {
 		f.Send([]byte("x"))
 		select {
 		case <-heard:
@@ -397,7 +397,7 @@ func TestConnections(t *testing.T) {
 	case <-time.After(20 * time.Second):
 		t.Error("the oldest goes on")
 	}
-	if !transporttest.Eventually(func() bool { return len(p.server.connections()) <= gatewayConnectionsMax }) {
+	if !conntest.Eventually(func() bool { return len(p.server.connections()) <= gatewayConnectionsMax }) {
 		t.Errorf("%d connections", len(p.server.connections()))
 	}
 }
@@ -407,7 +407,7 @@ func TestLeave(t *testing.T) {
 	p := newPair(t, &backend{address: echo(t)}, straight)
 	f, heard, ended := p.open(t)
 	p.server.Leave()
-	transporttest.Await(t, "a peer that hears of it", func() bool { return !p.link.Path().Ready })
+	conntest.Await(t, "a peer that hears of it", func() bool { return !p.link.Path().Ready })
 	if up, left := <-p.told, <-p.told; up != nil || transport.CodeOf(left) != transport.Leaving {
 		t.Errorf("told is %v, then %v", up, left)
 	}

@@ -10,7 +10,7 @@ import (
 	"skerry.dev/skerry/fabric/identity"
 	"skerry.dev/skerry/fabric/identity/identitytest"
 	"skerry.dev/skerry/fabric/transport"
-	"skerry.dev/skerry/fabric/transport/transporttest"
+	"skerry.dev/skerry/internal/conntest"
 )
 
 // offeredTo is a server of c1 that is offered connections by c2.
@@ -80,14 +80,14 @@ func TestOfferEnds(t *testing.T) {
 		close(over)
 	}()
 	link := wanting.offered
-	transporttest.Await(t, "a connection", func() bool { return link.Path().Ready })
+	conntest.Await(t, "a connection", func() bool { return link.Path().Ready })
 	heard := make(chan []byte, 1)
 	f, err := link.Open(asking, func(b []byte) { heard <- b }, func(transport.Code) {})
 	if err != nil {
 		t.Fatal(err)
 	}
 	cancel()
-	transporttest.Await(t, "no way for new flows", func() bool { return !link.Path().Ready })
+	conntest.Await(t, "no way for new flows", func() bool { return !link.Path().Ready })
 	if _, err := link.Open(asking, func([]byte) {}, func(transport.Code) {}); !errors.Is(err, transport.ErrNotOpened) {
 		t.Errorf("a new flow: %v", err)
 	}
@@ -97,7 +97,7 @@ func TestOfferEnds(t *testing.T) {
 	}
 	f.End(Over)
 	<-over
-	transporttest.Await(t, "no connection", func() bool { return len(link.connections()) == 0 })
+	conntest.Await(t, "no connection", func() bool { return len(link.connections()) == 0 })
 }
 
 // Who is called by a connection that it has opened opens no flow itself, and not too many
@@ -134,14 +134,14 @@ func TestOfferMisbehaves(t *testing.T) {
 	if got := code(bad); got != codeBreach {
 		t.Errorf("a flow opened by who is called: ended by code %d", got)
 	}
-	transporttest.Await(t, "no connection", func() bool { return len(b.offered.connections()) == 0 })
+	conntest.Await(t, "no connection", func() bool { return len(b.offered.connections()) == 0 })
 	for n := range gatewayConnectionsMax {
 		open()
-		transporttest.Await(t, "a connection", func() bool { return len(b.offered.connections()) == n+1 })
+		conntest.Await(t, "a connection", func() bool { return len(b.offered.connections()) == n+1 })
 	}
 	if got := code(open()); got != quic.ApplicationErrorCode(transport.Denied) || !b.isWarned(transport.ErrProtocol) {
 		t.Errorf("one too many ended by code %d, warned of %v", got, b.warned)
 	}
 	b.offered.End()
-	transporttest.Await(t, "no connection", func() bool { return len(b.offered.connections()) == 0 })
+	conntest.Await(t, "no connection", func() bool { return len(b.offered.connections()) == 0 })
 }

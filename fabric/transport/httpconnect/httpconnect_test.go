@@ -21,7 +21,7 @@ import (
 	"skerry.dev/skerry/fabric/identity/identitytest"
 	"skerry.dev/skerry/fabric/transport"
 	"skerry.dev/skerry/fabric/transport/httpconnect"
-	"skerry.dev/skerry/fabric/transport/transporttest"
+	"skerry.dev/skerry/internal/conntest"
 )
 
 var web = transport.Target{Namespace: "default", Name: "web", Port: 80, Protocol: transport.TCP}
@@ -75,13 +75,13 @@ func serve(t *testing.T, service func(*net.TCPConn)) fixture {
 	t.Helper()
 	stores := identitytest.Stores(t, "c1", "c2")
 	at := &clock{at: time.Now()}
-	server := httpconnect.NewServer(backend{transporttest.Listen(t, service)}, at.now)
+	server := httpconnect.NewServer(backend{conntest.Listen(t, service)}, at.now)
 	l, err := tls.Listen("tcp", "127.0.0.1:0", stores["c1"].Server(httpconnect.Protocol))
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { l.Close() })
-	go transporttest.Accept(l, func(conn net.Conn) {
+	go conntest.Accept(l, func(conn net.Conn) {
 		defer conn.Close()
 		c := conn.(*tls.Conn)
 		if c.Handshake() != nil {
@@ -100,7 +100,7 @@ func (f fixture) dial(t *testing.T, to transport.Target) (*net.TCPConn, chan err
 	t.Helper()
 	d := httpconnect.NewDialer(f.address, f.config)
 	ended, called := make(chan error, 1), make(chan struct{})
-	address := transporttest.Listen(t, func(app *net.TCPConn) {
+	address := conntest.Listen(t, func(app *net.TCPConn) {
 		<-called // a dial that has not returned fails where its connection is reset
 		err := d.Carry(context.Background(), transport.Request{Target: to, Source: map[string]string{"label/app": "x"}}, app)
 		if errors.Is(err, transport.ErrNotOpened) {
@@ -109,12 +109,12 @@ func (f fixture) dial(t *testing.T, to transport.Target) (*net.TCPConn, chan err
 		ended <- err
 	})
 	defer close(called)
-	return transporttest.Dial(t, address), ended
+	return conntest.Dial(t, address), ended
 }
 
 // All that is said comes back, and each direction ends by itself.
 func TestStreams(t *testing.T) {
-	f := serve(t, transporttest.Echo)
+	f := serve(t, conntest.Echo)
 	for _, size := range []int{0, 60, 3 << 20} {
 		said := make([]byte, size)
 		_, _ = rand.Read(said)

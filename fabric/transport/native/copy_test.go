@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"skerry.dev/skerry/fabric/transport"
-	"skerry.dev/skerry/fabric/transport/transporttest"
+	"skerry.dev/skerry/internal/conntest"
 )
 
 // copyHeader is that of a copy of so many bytes.
@@ -27,7 +27,7 @@ func called(t *testing.T) (c *connection, peer net.Conn, opened chan *net.TCPCon
 	c = newConnection(near, newBuffers())
 	opened = make(chan *net.TCPConn, 2)
 	c.open = func(_ *connection, s *stream, _ transport.Request) {
-		app, service := transporttest.Pair(t)
+		app, service := conntest.Pair(t)
 		s.traffic = new(transport.Traffic)
 		s.join(app)
 		opened <- service
@@ -178,7 +178,7 @@ func TestCopyBeforeAnEarlierFrame(t *testing.T) {
 // idle waits until no copy of a stream is on its way.
 func idle(t *testing.T, c *connection, id uint32) {
 	t.Helper()
-	transporttest.Await(t, "no copy on its way", func() bool { return !c.stream(id).in.copying.Load() })
+	conntest.Await(t, "no copy on its way", func() bool { return !c.stream(id).in.copying.Load() })
 }
 
 // What a peer must not say by a copy is a breach.

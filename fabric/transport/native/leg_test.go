@@ -9,12 +9,12 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"skerry.dev/skerry/fabric/transport/transporttest"
+	"skerry.dev/skerry/internal/conntest"
 )
 
 // What is sent is told once, and what is of one's own making never.
 func TestBlame(t *testing.T) {
-	near, far := transporttest.Pair(t)
+	near, far := conntest.Pair(t)
 	l := legOf(near)
 	say := func() {
 		t.Helper()
@@ -55,7 +55,7 @@ func TestBlame(t *testing.T) {
 
 // A connection has room for what TCP would send at once.
 func TestNarrow(t *testing.T) {
-	near, _ := transporttest.Pair(t)
+	near, _ := conntest.Pair(t)
 	l := legOf(near)
 	if l.narrow(payloadMax) {
 		t.Error("a connection on which was said nothing is narrow")
@@ -82,7 +82,7 @@ func TestNarrow(t *testing.T) {
 
 // What no other packet tells of is sent again soon: the peer is a gateway, and acknowledges soon.
 func TestTune(t *testing.T) {
-	near, far := transporttest.Pair(t)
+	near, far := conntest.Pair(t)
 	for _, end := range []leg{legOf(near), legOf(far)} {
 		if err := end.tune(""); err != nil {
 			t.Fatal(err)
@@ -144,7 +144,7 @@ func TestWait(t *testing.T) {
 
 // What a leg tells TCP when it rests is heard by nobody, and one that is closed tells nothing.
 func TestRests(t *testing.T) {
-	here, there := transporttest.Pair(t)
+	here, there := conntest.Pair(t)
 	l := legOf(here)
 	l.restsFor(4 * shortest)
 	if _, err := here.Write([]byte("x")); err != nil {

@@ -18,7 +18,7 @@ import (
 	"skerry.dev/skerry/fabric/identity/identitytest"
 	"skerry.dev/skerry/fabric/transport"
 	"skerry.dev/skerry/fabric/transport/native"
-	"skerry.dev/skerry/fabric/transport/transporttest"
+	"skerry.dev/skerry/internal/conntest"
 )
 
 var web = transport.Target{Namespace: "default", Name: "web", Port: 80, Protocol: transport.TCP}
@@ -73,7 +73,7 @@ func newPair(t *testing.T, size int, backend transport.Backend) pair {
 		running.Wait()
 	})
 	running.Go(func() {
-		transporttest.Accept(l, func(conn net.Conn) {
+		conntest.Accept(l, func(conn net.Conn) {
 			defer conn.Close()
 			p.dialled.Add(1)
 			defer p.ended.Add(1)
@@ -94,10 +94,10 @@ func newPair(t *testing.T, size int, backend transport.Backend) pair {
 		})
 	})
 	running.Go(func() { p.pool.Keep(ctx) })
-	p.front = transporttest.Listen(t, func(app *net.TCPConn) {
+	p.front = conntest.Listen(t, func(app *net.TCPConn) {
 		p.broken <- p.pool.Carry(ctx, transport.Request{Target: web, Source: map[string]string{"label/app": "x"}}, app)
 	})
-	transporttest.Await(t, "a connection between the gateways", func() bool { return p.pool.Path().Ready })
+	conntest.Await(t, "a connection between the gateways", func() bool { return p.pool.Path().Ready })
 	return p
 }
 
@@ -138,11 +138,11 @@ func to(address string) transport.Backend {
 // their direction first, and connections between the gateways serve one stream after
 // the other.
 func TestStreams(t *testing.T) {
-	p := newPair(t, 1, to(transporttest.Listen(t, transporttest.Echo)))
+	p := newPair(t, 1, to(conntest.Listen(t, conntest.Echo)))
 	for _, size := range []int{0, 1, 60, 64 << 10, 64<<10 + 1, 5 << 20} {
 		said := make([]byte, size)
 		_, _ = rand.Read(said)
-		app := transporttest.Dial(t, p.front)
+		app := conntest.Dial(t, p.front)
 		go func() {
 			_, _ = app.Write(said)
 			_ = app.CloseWrite()
@@ -164,13 +164,13 @@ func TestStreams(t *testing.T) {
 
 // A service that speaks first is heard by an application that says nothing.
 func TestServerSpeaksFirst(t *testing.T) {
-	p := newPair(t, 1, to(transporttest.Listen(t, func(conn *net.TCPConn) {
+	p := newPair(t, 1, to(conntest.Listen(t, func(conn *net.TCPConn) {
 		_, _ = conn.Write([]byte("220 ready"))
 		_ = conn.CloseWrite()
 		_, _ = io.Copy(io.Discard, conn)
 		conn.Close()
 	})))
-	app := transporttest.Dial(t, p.front)
+	app := conntest.Dial(t, p.front)
 	heard, err := io.ReadAll(app)
 	if err != nil || string(heard) != "220 ready" {
 		t.Errorf("%q, %v", heard, err)
@@ -187,7 +187,7 @@ func TestServerSpeaksFirst(t *testing.T) {
 // A reset at one end is a reset at the other.
 func TestResets(t *testing.T) {
 	heard := make(chan error, 1)
-	address := transporttest.Listen(t, func(conn *net.TCPConn) {
+	address := conntest.Listen(t, func(conn *net.TCPConn) {
 		b := make([]byte, 5)
 		_, _ = io.ReadFull(conn, b)
 		if string(b) == "reset" {
@@ -198,7 +198,7 @@ func TestResets(t *testing.T) {
 		heard <- err
 	})
 	p := newPair(t, 1, to(address))
-	app := transporttest.Dial(t, p.front)
+	app := conntest.Dial(t, p.front)
 	_, _ = app.Write([]byte("reset"))
 	if _, err := app.Read(make([]byte, 1)); !errors.Is(err, syscall.ECONNRESET) {
 		t.Errorf("the application hears %v of a service that resets", err)
@@ -206,7 +206,7 @@ func TestResets(t *testing.T) {
 	if err := <-p.broken; err == nil {
 		t.Error("no error")
 	}
-	app = transporttest.Dial(t, p.front)
+	app = conntest.Dial(t, p.front)
 	_, _ = app.Write([]byte("hello"))
 	transport.Reset(app)
 	if err := <-heard; !errors.Is(err, syscall.ECONNRESET) {
@@ -247,12 +247,12 @@ func TestRefusals(t *testing.T) {
 // When the connection below ends, the application hears of it, and the next one is
 // served by another connection.
 func TestConnectionCut(t *testing.T) {
-	p := newPair(t, 1, to(transporttest.Listen(t, transporttest.Echo)))
+	p := newPair(t, 1, to(conntest.Listen(t, conntest.Echo)))
 	for range 2 {
 		var app *net.TCPConn
 		b := make([]byte, 5)
-		transporttest.Await(t, "an answer", func() bool { // the side that calls may not know yet of the cut before
-			app = transporttest.Dial(t, p.front)
+		conntest.Await(t, "an answer", func() bool { // the side that calls may not know yet of the cut before
+			app = conntest.Dial(t, p.front)
 			_, _ = app.Write([]byte("hello"))
 			_, err := io.ReadFull(app, b)
 			if err != nil {
@@ -273,7 +273,7 @@ func TestConnectionCut(t *testing.T) {
 // A stream that is to be confirmed sends nothing before the service has accepted.
 func TestConfirmed(t *testing.T) {
 	accepts := make(chan struct{})
-	address := transporttest.Listen(t, transporttest.Echo)
+	address := conntest.Listen(t, conntest.Echo)
 	p := newPair(t, 1, dials(func(ctx context.Context, peer identity.Name, r transport.Request) (transport.Conn, error) {
 		if !r.Confirm {
 			t.Error("the request does not ask")
@@ -282,11 +282,11 @@ func TestConfirmed(t *testing.T) {
 		return to(address).Dial(ctx, peer, r)
 	}))
 	done := make(chan error, 1)
-	front := transporttest.Listen(t, func(app *net.TCPConn) {
+	front := conntest.Listen(t, func(app *net.TCPConn) {
 		r := transport.Request{Target: web, Source: map[string]string{"label/app": "x"}, Confirm: true}
 		done <- p.pool.Carry(t.Context(), r, app)
 	})
-	app := transporttest.Dial(t, front)
+	app := conntest.Dial(t, front)
 	_, _ = app.Write([]byte("hello"))
 	_ = app.SetReadDeadline(time.Now().Add(100 * time.Millisecond))
 	b := make([]byte, 5)
@@ -306,11 +306,11 @@ func TestConfirmed(t *testing.T) {
 
 // Streams at once have connections of their own, also more than are ahead of need.
 func TestManyAtOnce(t *testing.T) {
-	p := newPair(t, 2, to(transporttest.Listen(t, transporttest.Echo)))
+	p := newPair(t, 2, to(conntest.Listen(t, conntest.Echo)))
 	const n = 50
 	var all []*net.TCPConn
 	for range n {
-		app := transporttest.Dial(t, p.front)
+		app := conntest.Dial(t, p.front)
 		if _, err := app.Write([]byte("hello")); err != nil {
 			t.Fatal(err)
 		}
@@ -333,9 +333,9 @@ func TestManyAtOnce(t *testing.T) {
 // Where packets are lost, bytes of bursts come in pieces over a bundle of connections, and
 // are the same, and few go twice; without it they do not. What lanes carry that end is made of the others.
 func TestBundle(t *testing.T) {
-	p := newPair(t, 2, to(transporttest.Listen(t, transporttest.Echo)))
+	p := newPair(t, 2, to(conntest.Listen(t, conntest.Echo)))
 	p.pool.Lose(true)
-	transporttest.Await(t, "connections that send blocks", func() bool { n, _ := p.pool.Bundled(); return n > 1 })
+	conntest.Await(t, "connections that send blocks", func() bool { n, _ := p.pool.Bundled(); return n > 1 })
 	_, before := p.pool.Bundled()
 	ask(t, p, 100, func() {})
 	if p.pool.Copies() == 0 {
@@ -347,19 +347,19 @@ func TestBundle(t *testing.T) {
 	}
 	ask(t, p, 3<<20, func() { p.pool.EndLanes(1) })
 	p.pool.Lose(false)
-	transporttest.Await(t, "no connection that sends blocks", func() bool { n, _ := p.pool.Bundled(); return n == 0 })
+	conntest.Await(t, "no connection that sends blocks", func() bool { n, _ := p.pool.Bundled(); return n == 0 })
 	ask(t, p, 3<<20, func() {})
 }
 
 // When too many lanes end, streams may break, and then there is another bundle.
 func TestBundleEnds(t *testing.T) {
-	p := newPair(t, 1, to(transporttest.Listen(t, transporttest.Echo)))
+	p := newPair(t, 1, to(conntest.Listen(t, conntest.Echo)))
 	p.pool.Lose(true)
 	bundled := func() bool { n, _ := p.pool.Bundled(); return n > 0 }
-	transporttest.Await(t, "a connection that sends blocks", bundled)
+	conntest.Await(t, "a connection that sends blocks", bundled)
 	before := p.pool.BundleID()
 	p.pool.EndLanes(10)
-	transporttest.Await(t, "another bundle", func() bool { return p.pool.BundleID() != before && bundled() })
+	conntest.Await(t, "another bundle", func() bool { return p.pool.BundleID() != before && bundled() })
 	ask(t, p, 3<<20, func() {})
 }
 
@@ -375,9 +375,9 @@ func slowReaders(t *testing.T, streams, bytes int) {
 	address, held := stalling(t)
 	p := newPair(t, 2, to(address))
 	p.pool.Lose(true)
-	transporttest.Await(t, "connections that send blocks", func() bool { n, _ := p.pool.Bundled(); return n > 1 })
+	conntest.Await(t, "connections that send blocks", func() bool { n, _ := p.pool.Bundled(); return n > 1 })
 	for range streams {
-		slow := transporttest.Dial(t, p.front)
+		slow := conntest.Dial(t, p.front)
 		_ = slow.SetDeadline(time.Time{})
 		go func() {
 			_, _ = slow.Write(append([]byte("hold"), make([]byte, bytes)...))
@@ -409,7 +409,7 @@ func TestRefusedAtOnce(t *testing.T) {
 	}
 	defer l.Close()
 	var calls atomic.Int32
-	go transporttest.Accept(l, func(conn net.Conn) {
+	go conntest.Accept(l, func(conn net.Conn) {
 		calls.Add(1)
 		_ = conn.(*tls.Conn).Handshake()
 		conn.Close()
@@ -427,7 +427,7 @@ func ask(t *testing.T, p pair, size int, midway func()) {
 	t.Helper()
 	said := make([]byte, size)
 	_, _ = rand.Read(said)
-	app := transporttest.Dial(t, p.front)
+	app := conntest.Dial(t, p.front)
 	defer app.Close()
 	go func() {
 		_, _ = app.Write(said[:size/2])

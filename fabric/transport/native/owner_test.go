@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"skerry.dev/skerry/fabric/transport"
-	"skerry.dev/skerry/fabric/transport/transporttest"
+	"skerry.dev/skerry/internal/conntest"
 )
 
 // stalling is a service that echoes, and where it is first told to hold does not read on; that
@@ -19,21 +19,21 @@ import (
 func stalling(t *testing.T) (address string, held chan *net.TCPConn) {
 	t.Helper()
 	held = make(chan *net.TCPConn, 100)
-	return transporttest.Listen(t, func(c *net.TCPConn) {
+	return conntest.Listen(t, func(c *net.TCPConn) {
 		first := make([]byte, 4)
 		if _, err := io.ReadFull(c, first); err == nil && string(first) == "hold" {
 			held <- c
 			return
 		}
 		_, _ = c.Write(first)
-		transporttest.Echo(c)
+		conntest.Echo(c)
 	}), held
 }
 
 // answered says that a new stream is, at once.
 func answered(t *testing.T, p pair) {
 	t.Helper()
-	app := transporttest.Dial(t, p.front)
+	app := conntest.Dial(t, p.front)
 	defer app.Close()
 	_ = app.SetDeadline(time.Now().Add(3 * time.Second))
 	b := []byte("hello")
@@ -55,8 +55,8 @@ func TestNextToStalled(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			address, held := stalling(t)
 			p := newPair(t, 1, to(address))
-			transporttest.Await(t, "a connection of its own", func() bool { return p.pool.Health().Idle > 0 })
-			app := transporttest.Dial(t, p.front)
+			conntest.Await(t, "a connection of its own", func() bool { return p.pool.Health().Idle > 0 })
+			app := conntest.Dial(t, p.front)
 			// More than buffers of the service take, less than all on the way.
 			if _, err := app.Write(append([]byte("hold"), make([]byte, 7<<20)...)); err != nil {
 				t.Fatal(err)
@@ -70,10 +70,10 @@ func TestNextToStalled(t *testing.T) {
 				answered(t, p)
 			}
 			if name == "given up" { // the connection ends after a while, and that of the service
-				transporttest.Await(t, "no stream at the other gateway", func() bool { p.server.Sweep(); return p.server.Streams() == 0 })
+				conntest.Await(t, "no stream at the other gateway", func() bool { p.server.Sweep(); return p.server.Streams() == 0 })
 			}
 			p.cut()
-			transporttest.Await(t, "no stream", func() bool { return p.pool.Path().Streams == 0 })
+			conntest.Await(t, "no stream", func() bool { return p.pool.Path().Streams == 0 })
 		})
 	}
 }
@@ -81,7 +81,7 @@ func TestNextToStalled(t *testing.T) {
 // A client that has said its end and then gives up is heard of by the service.
 func TestResetAfterEnd(t *testing.T) {
 	heard := make(chan error, 1)
-	p := newPair(t, 1, to(transporttest.Listen(t, func(c *net.TCPConn) {
+	p := newPair(t, 1, to(conntest.Listen(t, func(c *net.TCPConn) {
 		_, _ = io.Copy(io.Discard, c)
 		for {
 			if _, err := c.Write(make([]byte, 1<<16)); err != nil {
@@ -90,7 +90,7 @@ func TestResetAfterEnd(t *testing.T) {
 			}
 		}
 	})))
-	app := transporttest.Dial(t, p.front)
+	app := conntest.Dial(t, p.front)
 	if err := app.CloseWrite(); err != nil {
 		t.Fatal(err)
 	}
@@ -112,7 +112,7 @@ func TestResetAfterEnd(t *testing.T) {
 // still reading.
 func TestServiceEndsFirst(t *testing.T) {
 	got := make(chan []byte, 10)
-	p := newPair(t, 1, to(transporttest.Listen(t, func(c *net.TCPConn) {
+	p := newPair(t, 1, to(conntest.Listen(t, func(c *net.TCPConn) {
 		_, _ = c.Write([]byte("hello"))
 		_ = c.CloseWrite()
 		all, _ := io.ReadAll(c)
@@ -120,7 +120,7 @@ func TestServiceEndsFirst(t *testing.T) {
 	})))
 	before := p.dialled.Load()
 	for range 5 {
-		app := transporttest.Dial(t, p.front)
+		app := conntest.Dial(t, p.front)
 		if all, err := io.ReadAll(app); err != nil || string(all) != "hello" {
 			t.Fatalf("%q, %v", all, err)
 		}
@@ -135,7 +135,7 @@ func TestServiceEndsFirst(t *testing.T) {
 		if all := <-got; !bytes.Equal(all, said) {
 			t.Errorf("%d of %d bytes came", len(all), len(said))
 		}
-		transporttest.Await(t, "a free connection", func() bool { return p.pool.Health().Idle > 0 })
+		conntest.Await(t, "a free connection", func() bool { return p.pool.Health().Idle > 0 })
 	}
 	if n := p.dialled.Load() - before; n > 4 {
 		t.Errorf("%d connections for 5 streams, one after the other", n)

@@ -7,19 +7,19 @@ import (
 	"testing"
 
 	"skerry.dev/skerry/fabric/transport"
-	"skerry.dev/skerry/fabric/transport/transporttest"
+	"skerry.dev/skerry/internal/conntest"
 )
 
 // A pool is settled when its connections know their paths, also those that were dialled
 // since a stream could not wait.
 func TestSettles(t *testing.T) {
-	p := newPair(t, 1, to(transporttest.Listen(t, transporttest.Echo)))
+	p := newPair(t, 1, to(conntest.Listen(t, conntest.Echo)))
 	settled := func() bool { return p.pool.Health().Settled }
-	transporttest.Await(t, "a pool that is settled at first", settled)
+	conntest.Await(t, "a pool that is settled at first", settled)
 	var open []net.Conn
 	for range 6 {
 		p.pool.Unshare()
-		conn := transporttest.Dial(t, p.front)
+		conn := conntest.Dial(t, p.front)
 		_, _ = conn.Write([]byte("x"))
 		if _, err := conn.Read(make([]byte, 1)); err != nil {
 			t.Fatal(err)
@@ -29,16 +29,16 @@ func TestSettles(t *testing.T) {
 	for _, conn := range open {
 		conn.Close()
 	}
-	transporttest.Await(t, "a pool that is settled after streams that could not wait", settled)
+	conntest.Await(t, "a pool that is settled after streams that could not wait", settled)
 }
 
 // What an application has said already goes before what it says next.
 func TestFirst(t *testing.T) {
-	p := newPair(t, 1, to(transporttest.Listen(t, transporttest.Echo)))
-	front := transporttest.Listen(t, func(app *net.TCPConn) {
+	p := newPair(t, 1, to(conntest.Listen(t, conntest.Echo)))
+	front := conntest.Listen(t, func(app *net.TCPConn) {
 		p.broken <- p.pool.Carry(context.Background(), transport.Request{Target: web, Source: map[string]string{"label/app": "x"}, First: []byte("first, ")}, app)
 	})
-	app := transporttest.Dial(t, front)
+	app := conntest.Dial(t, front)
 	_, _ = app.Write([]byte("then"))
 	_ = app.CloseWrite()
 	heard, err := io.ReadAll(app)

@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"skerry.dev/skerry/fabric/transport/transporttest"
+	"skerry.dev/skerry/internal/conntest"
 )
 
 // A gateway is silent when it owes an answer for longer than usual, and a way that became
@@ -60,7 +60,7 @@ func TestYield(t *testing.T) {
 	if err := HasCongestion(bbr); err != nil {
 		t.Skip("needs the kernel's tcp_bbr: ", err)
 	}
-	conn, _ := transporttest.Pair(t)
+	conn, _ := conntest.Pair(t)
 	of := legOf(conn)
 	if err := of.tune(bbr); err != nil {
 		t.Fatal(err)

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"skerry.dev/skerry/fabric/transport"
-	"skerry.dev/skerry/fabric/transport/transporttest"
+	"skerry.dev/skerry/internal/conntest"
 )
 
 // A burst begins, swells and, when it has said much or long, goes on as others do. A pause
@@ -93,13 +93,13 @@ func (w *written) Write(b []byte) (int, error) {
 // What a service says before it ends goes with its end, but not where it might say more.
 func TestSaysAll(t *testing.T) {
 	for _, ends := range []bool{true, false} {
-		app, service := transporttest.Pair(t)
+		app, service := conntest.Pair(t)
 		if _, err := service.Write([]byte("answer")); err != nil {
 			t.Fatal(err)
 		}
 		if ends {
 			_ = service.CloseWrite()
-			transporttest.Await(t, "the end", legOf(app).closed)
+			conntest.Await(t, "the end", legOf(app).closed)
 		} else {
 			time.AfterFunc(50*time.Millisecond, func() { _ = service.CloseWrite() })
 		}
@@ -120,9 +120,9 @@ func TestSaysAll(t *testing.T) {
 
 // An end that is a reset is none, and is told to who reads afterwards.
 func TestResetIsNoEnd(t *testing.T) {
-	app, service := transporttest.Pair(t)
+	app, service := conntest.Pair(t)
 	transport.Reset(service)
-	transporttest.Await(t, "the reset", legOf(app).closed)
+	conntest.Await(t, "the reset", legOf(app).closed)
 	if atEnd(app) {
 		t.Error("a reset is an end")
 	}

@@ -10,14 +10,17 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"skerry.dev/skerry/internal/conntest"
+	"skerry.dev/skerry/proxy/dataplane/planetest"
 )
 
 // Without descriptors a connection is refused, and none waits; with some again the next is
 // served.
 func TestNoDescriptors(t *testing.T) {
-	c := &choosing{endpoints: []netip.AddrPort{server(t, echo)}}
+	c := planetest.New(conntest.Listen(t, conntest.Echo))
 	p, at := planeOf(t, c, Config{Loops: 1})
-	conn := dial(t, at)
+	conn := conntest.Dial(t, at)
 	_, _ = conn.Write([]byte("x"))
 	_, _ = io.ReadFull(conn, make([]byte, 1))
 	client, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM, 0)
@@ -47,9 +50,9 @@ func TestNoDescriptors(t *testing.T) {
 	}
 	to := netip.MustParseAddrPort(at)
 	_ = syscall.Connect(client, &syscall.SockaddrInet4{Addr: to.Addr().As4(), Port: int(to.Port())}) // it may be reset as it calls
-	await(t, "one is refused", func() bool { return p.Counts().Refused == 1 })
+	conntest.Await(t, "one is refused", func() bool { return p.Counts().Refused == 1 })
 	giveBack()
-	other := dial(t, at)
+	other := conntest.Dial(t, at)
 	_, _ = other.Write([]byte("y"))
 	if _, err := io.ReadFull(other, make([]byte, 1)); err != nil {
 		t.Errorf("with descriptors again: %v", err)
@@ -62,7 +65,7 @@ var connections = flag.Int("connections", 5000, "how many connections TestNothin
 // After any mixture of ends no counter and no descriptor is left over.
 func TestNothingLeaks(t *testing.T) {
 	count := *connections
-	c := &choosing{endpoints: []netip.AddrPort{server(t, misbehave), closedPort(t), server(t, misbehave)}}
+	c := planetest.New(conntest.Listen(t, misbehave), conntest.Closed(t), conntest.Listen(t, misbehave))
 	p, at := planeOf(t, c, Config{})
 	before := descriptors(t)
 	var all sync.WaitGroup
@@ -79,11 +82,11 @@ func TestNothingLeaks(t *testing.T) {
 	}
 	close(each)
 	all.Wait()
-	await(t, "all are closed", func() bool { return p.Counts().Open == 0 && c.inFlight.Load() == 0 })
+	conntest.Await(t, "all are closed", func() bool { return p.Counts().Open == 0 && c.InFlight() == 0 })
 	if n := p.Counts().Accepted; n < int64(count)*9/10 {
 		t.Errorf("%d of %d were accepted", n, count)
 	}
-	await(t, "descriptors", func() bool { return descriptors(t) <= before+2*2*sparesMost+4 })
+	conntest.Await(t, "descriptors", func() bool { return descriptors(t) <= before+2*2*sparesMost+4 })
 }
 
 func descriptors(t *testing.T) int {

@@ -8,52 +8,19 @@ import (
 	"io"
 	"net"
 	"net/netip"
-	"sync"
-	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
 
+	"skerry.dev/skerry/internal/conntest"
 	"skerry.dev/skerry/proxy/dataplane"
+	"skerry.dev/skerry/proxy/dataplane/planetest"
 )
 
 const patience = 20 * time.Second
 
-// choosing is a Chooser that takes its endpoints in turn and counts.
-type choosing struct {
-	mu        sync.Mutex
-	endpoints []netip.AddrPort
-	next      int
-	inFlight  atomic.Int64
-	answered  atomic.Int64
-	outcomes  [3]atomic.Int64
-	targets   []netip.AddrPort
-}
-
-var errNone = errors.New("there is none")
-
-func (c *choosing) Choose(call dataplane.Call) (dataplane.Choice, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if len(c.endpoints) == 0 {
-		return dataplane.Choice{}, errNone
-	}
-	c.targets = append(c.targets, call.Target)
-	c.inFlight.Add(1)
-	e := c.endpoints[c.next%len(c.endpoints)]
-	c.next++
-	return dataplane.Choice{Endpoint: e}, nil
-}
-
-func (c *choosing) Answered(*dataplane.Choice) { c.answered.Add(1) }
-
-func (c *choosing) Done(_ *dataplane.Choice, o dataplane.Outcome) {
-	c.inFlight.Add(-1)
-	c.outcomes[o].Add(1)
-}
-
 // planeOf a chooser is a plane that is up before the endpoints.
-func planeOf(t *testing.T, c *choosing, config Config) (*Plane, string) {
+func planeOf(t *testing.T, c *planetest.Chooser, config Config) (*Plane, string) {
 	t.Helper()
 	config.Listen = []netip.AddrPort{netip.MustParseAddrPort("127.0.0.1:0")}
 	if config.Loops == 0 {
@@ -71,93 +38,22 @@ func planeOf(t *testing.T, c *choosing, config Config) (*Plane, string) {
 		if err := <-done; err != nil {
 			t.Error(err)
 		}
-		if n := c.inFlight.Load(); n != 0 {
+		if n := c.InFlight(); n != 0 {
 			t.Errorf("%d are in flight at the end", n)
 		}
 	})
 	return p, p.Addresses()[0].String()
 }
 
-// server has serve take each connection at an address of its own.
-func server(t *testing.T, serve func(*net.TCPConn)) netip.AddrPort {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = l.Close() })
-	go func() {
-		for {
-			c, err := l.Accept()
-			if err != nil {
-				return
-			}
-			go serve(c.(*net.TCPConn))
-		}
-	}()
-	return netip.MustParseAddrPort(l.Addr().String())
-}
-
-// echo sends back what comes, and its end.
-func echo(c *net.TCPConn) {
-	_, _ = io.Copy(c, c)
-	_ = c.Close()
-}
-
-// closedPort is an address where nobody listens.
-func closedPort(t *testing.T) netip.AddrPort {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.9:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return netip.MustParseAddrPort(l.Addr().String())
-}
-
-func dial(t *testing.T, at string) *net.TCPConn {
-	t.Helper()
-	c, err := net.DialTimeout("tcp", at, patience)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = c.Close() })
-	_ = c.SetDeadline(time.Now().Add(patience))
-	return c.(*net.TCPConn)
-}
-
-// refused calls, and is reset: as it calls, or once it reads.
-func refused(t *testing.T, at string) {
-	t.Helper()
-	conn, err := net.DialTimeout("tcp", at, patience)
-	if err == nil {
-		_, err = conn.Read(make([]byte, 1))
-		_ = conn.Close()
-	}
-	if !errors.Is(err, syscall.ECONNRESET) {
-		t.Errorf("a client gets %v", err)
-	}
-}
-
-// await waits for what must come to be.
-func await(t *testing.T, what string, is func() bool) {
-	t.Helper()
-	for begun := time.Now(); !is(); time.Sleep(time.Millisecond) {
-		if time.Since(begun) > patience {
-			t.Fatalf("%s: not within %v", what, patience)
-		}
-	}
-}
-
 // Bytes come through unchanged, of any number, both ways at once, and the end of one side
 // is passed on while the other still speaks.
 func TestBytesComeThrough(t *testing.T) {
-	c := &choosing{endpoints: []netip.AddrPort{server(t, echo)}}
+	c := planetest.New(conntest.Listen(t, conntest.Echo))
 	p, at := planeOf(t, c, Config{})
 	for _, size := range []int{0, 1, 1000, scratchSize, scratchSize + 1, 3 << 20, 20 << 20} {
 		sent := make([]byte, size)
 		_, _ = rand.Read(sent)
-		conn := dial(t, at)
+		conn := conntest.Dial(t, at)
 		go func() {
 			_, _ = conn.Write(sent)
 			_ = conn.CloseWrite()
@@ -167,7 +63,7 @@ func TestBytesComeThrough(t *testing.T) {
 			t.Errorf("%d bytes came back as %d, %v", size, len(got), err)
 		}
 	}
-	await(t, "all are closed", func() bool { return p.Counts().Open == 0 })
+	conntest.Await(t, "all are closed", func() bool { return p.Counts().Open == 0 })
 	n := p.Counts()
 	if n.BytesIn != n.BytesOut || n.BytesIn != 1+1000+2*scratchSize+1+23<<20 {
 		t.Errorf("counted %+v", n)
@@ -175,35 +71,35 @@ func TestBytesComeThrough(t *testing.T) {
 	if n.Spliced == 0 {
 		t.Error("nothing of 20 MB went by a pipe")
 	}
-	if c.targets[0].String() != at {
-		t.Errorf("the target was %s, not %s", c.targets[0], at)
+	if c.Calls()[0].Target.String() != at {
+		t.Errorf("the target was %s, not %s", c.Calls()[0].Target, at)
 	}
 }
 
 // A client that says no more still gets all that its endpoint has to say.
 func TestHalfClose(t *testing.T) {
-	c := &choosing{endpoints: []netip.AddrPort{server(t, func(s *net.TCPConn) {
+	c := planetest.New(conntest.Listen(t, func(s *net.TCPConn) {
 		all, _ := io.ReadAll(s)
 		_, _ = s.Write(bytes.ToUpper(all))
 		_ = s.Close()
-	})}}
+	}))
 	_, at := planeOf(t, c, Config{})
-	conn := dial(t, at)
+	conn := conntest.Dial(t, at)
 	_, _ = conn.Write([]byte("question"))
 	_ = conn.CloseWrite()
 	if got, err := io.ReadAll(conn); string(got) != "QUESTION" || err != nil {
 		t.Errorf("%q, %v", got, err)
 	}
-	await(t, "served", func() bool { return c.outcomes[dataplane.Served].Load() == 1 })
+	conntest.Await(t, "served", func() bool { return c.Count(dataplane.Served) == 1 })
 }
 
 // A side that breaks off breaks off the other.
 func TestReset(t *testing.T) {
 	accepted := make(chan *net.TCPConn, 1)
-	c := &choosing{endpoints: []netip.AddrPort{server(t, func(s *net.TCPConn) { accepted <- s })}}
+	c := planetest.New(conntest.Listen(t, func(s *net.TCPConn) { accepted <- s }))
 	_, at := planeOf(t, c, Config{})
 
-	conn := dial(t, at)
+	conn := conntest.Dial(t, at)
 	s := <-accepted
 	_ = conn.SetLinger(0)
 	_ = conn.Close()
@@ -211,9 +107,9 @@ func TestReset(t *testing.T) {
 	if _, err := s.Read(make([]byte, 1)); !errors.Is(err, syscall.ECONNRESET) {
 		t.Errorf("the client reset, the endpoint read %v", err)
 	}
-	await(t, "the client is gone", func() bool { return c.outcomes[dataplane.Gone].Load() == 1 })
+	conntest.Await(t, "the client is gone", func() bool { return c.Count(dataplane.Gone) == 1 })
 
-	conn = dial(t, at)
+	conn = conntest.Dial(t, at)
 	s = <-accepted
 	_, _ = conn.Write([]byte("question"))
 	_, _ = s.Read(make([]byte, 100))
@@ -222,57 +118,55 @@ func TestReset(t *testing.T) {
 	if _, err := conn.Read(make([]byte, 1)); !errors.Is(err, syscall.ECONNRESET) {
 		t.Errorf("the endpoint reset, the client read %v", err)
 	}
-	await(t, "the endpoint has failed", func() bool { return c.outcomes[dataplane.Failed].Load() == 1 })
+	conntest.Await(t, "the endpoint has failed", func() bool { return c.Count(dataplane.Failed) == 1 })
 }
 
 // One who ends a connection without a word to who asked has failed.
 func TestNoAnswer(t *testing.T) {
-	c := &choosing{endpoints: []netip.AddrPort{server(t, func(s *net.TCPConn) {
+	c := planetest.New(conntest.Listen(t, func(s *net.TCPConn) {
 		_, _ = s.Read(make([]byte, 100))
 		_ = s.Close()
-	})}}
+	}))
 	_, at := planeOf(t, c, Config{})
-	conn := dial(t, at)
+	conn := conntest.Dial(t, at)
 	_, _ = conn.Write([]byte("question"))
 	_, _ = io.ReadAll(conn)
 	_ = conn.Close()
-	await(t, "failed", func() bool { return c.outcomes[dataplane.Failed].Load() == 1 })
+	conntest.Await(t, "failed", func() bool { return c.Count(dataplane.Failed) == 1 })
 }
 
 // An endpoint that does not take the connection is replaced by the next, three at most.
 func TestTriesOthers(t *testing.T) {
-	c := &choosing{endpoints: []netip.AddrPort{closedPort(t), closedPort(t), server(t, echo)}}
+	c := planetest.New(conntest.Closed(t), conntest.Closed(t), conntest.Listen(t, conntest.Echo))
 	_, at := planeOf(t, c, Config{})
-	conn := dial(t, at)
+	conn := conntest.Dial(t, at)
 	_, _ = conn.Write([]byte("x"))
 	if _, err := io.ReadFull(conn, make([]byte, 1)); err != nil {
 		t.Fatal(err)
 	}
-	if n := c.outcomes[dataplane.Failed].Load(); n != 2 {
+	if n := c.Count(dataplane.Failed); n != 2 {
 		t.Errorf("%d have failed", n)
 	}
-	c.mu.Lock()
-	c.endpoints = []netip.AddrPort{closedPort(t)}
-	c.mu.Unlock()
-	refused(t, at)
-	if n := c.outcomes[dataplane.Failed].Load(); n != 5 {
+	c.Serve(conntest.Closed(t))
+	conntest.Reset(t, at)
+	if n := c.Count(dataplane.Failed); n != 5 {
 		t.Errorf("%d have failed", n)
 	}
 }
 
 func TestNobodyServes(t *testing.T) {
-	c := &choosing{}
+	c := planetest.New()
 	p, at := planeOf(t, c, Config{})
-	refused(t, at)
-	await(t, "refused", func() bool { n := p.Counts(); return n.Refused == 1 && n.Open == 0 })
+	conntest.Reset(t, at)
+	conntest.Await(t, "refused", func() bool { n := p.Counts(); return n.Refused == 1 && n.Open == 0 })
 }
 
 // An endpoint that never answers the call is given up after a time.
 func TestConnectTimeout(t *testing.T) {
 	silent := full(t)
-	c := &choosing{endpoints: []netip.AddrPort{silent, server(t, echo)}}
+	c := planetest.New(silent, conntest.Listen(t, conntest.Echo))
 	p, at := planeOf(t, c, Config{ConnectTimeout: 50 * time.Millisecond})
-	conn := dial(t, at)
+	conn := conntest.Dial(t, at)
 	_, _ = conn.Write([]byte("x"))
 	if _, err := io.ReadFull(conn, make([]byte, 1)); err != nil {
 		t.Fatal(err)
@@ -284,7 +178,7 @@ func TestConnectTimeout(t *testing.T) {
 
 // full is an address whose queue of connections is full, so that the kernel answers no
 // call to it.
-func full(t *testing.T) netip.AddrPort {
+func full(t *testing.T) string {
 	t.Helper()
 	fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM, 0)
 	if err != nil {
@@ -305,32 +199,32 @@ func full(t *testing.T) netip.AddrPort {
 		}
 		t.Cleanup(func() { _ = syscall.Close(fill) })
 	}
-	return at
+	return at.String()
 }
 
 // A client that leaves while its endpoint is called leaves nothing behind.
 func TestClientLeavesEarly(t *testing.T) {
-	c := &choosing{endpoints: []netip.AddrPort{full(t)}}
+	c := planetest.New(full(t))
 	p, at := planeOf(t, c, Config{ConnectTimeout: patience})
-	conn := dial(t, at)
-	await(t, "called", func() bool { return c.inFlight.Load() == 1 })
+	conn := conntest.Dial(t, at)
+	conntest.Await(t, "called", func() bool { return c.InFlight() == 1 })
 	_ = conn.SetLinger(0)
 	_ = conn.Close()
-	await(t, "gone", func() bool { return p.Counts().Open == 0 && c.outcomes[dataplane.Gone].Load() == 1 })
+	conntest.Await(t, "gone", func() bool { return p.Counts().Open == 0 && c.Count(dataplane.Gone) == 1 })
 }
 
 // One who does not read is not sent to without end, and holds up nobody else.
 func TestBackPressure(t *testing.T) {
-	c := &choosing{endpoints: []netip.AddrPort{server(t, func(s *net.TCPConn) {
+	c := planetest.New(conntest.Listen(t, func(s *net.TCPConn) {
 		_, _ = s.Read(make([]byte, 1))
 		for {
 			if _, err := s.Write(make([]byte, 1<<20)); err != nil {
 				return
 			}
 		}
-	})}}
+	}))
 	p, at := planeOf(t, c, Config{Loops: 1})
-	slow := dial(t, at)
+	slow := conntest.Dial(t, at)
 	_, _ = slow.Write([]byte("x"))
 	settled := func() int64 {
 		for n := int64(-1); ; {
@@ -345,7 +239,7 @@ func TestBackPressure(t *testing.T) {
 	if n := settled(); n == 0 || n > 64<<20 {
 		t.Errorf("%d bytes were carried to one who reads none", n)
 	}
-	other := dial(t, at)
+	other := conntest.Dial(t, at)
 	_, _ = other.Write([]byte("x"))
 	if _, err := io.ReadFull(other, make([]byte, 4<<20)); err != nil {
 		t.Errorf("another beside it: %v", err)
@@ -354,7 +248,7 @@ func TestBackPressure(t *testing.T) {
 
 // What is open when it is asked to end may go on for so long; nothing new is taken.
 func TestDrain(t *testing.T) {
-	c := &choosing{endpoints: []netip.AddrPort{server(t, echo)}}
+	c := planetest.New(conntest.Listen(t, conntest.Echo))
 	p, err := New(Config{Listen: []netip.AddrPort{netip.MustParseAddrPort("127.0.0.1:0")}, Loops: 2}, c)
 	if err != nil {
 		t.Fatal(err)
@@ -363,11 +257,11 @@ func TestDrain(t *testing.T) {
 	done := make(chan error, 1)
 	go func() { done <- p.Run(ctx, patience) }()
 	at := p.Addresses()[0].String()
-	conn := dial(t, at)
+	conn := conntest.Dial(t, at)
 	_, _ = conn.Write([]byte("x"))
 	_, _ = io.ReadFull(conn, make([]byte, 1))
 	cancel()
-	await(t, "no more is taken", func() bool {
+	conntest.Await(t, "no more is taken", func() bool {
 		c, err := net.DialTimeout("tcp", at, time.Second)
 		if err == nil {
 			_ = c.Close()

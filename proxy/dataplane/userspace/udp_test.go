@@ -6,28 +6,15 @@ import (
 	"testing"
 	"time"
 
+	"skerry.dev/skerry/internal/conntest"
 	"skerry.dev/skerry/proxy/dataplane"
+	"skerry.dev/skerry/proxy/dataplane/planetest"
 )
 
-// datagrams is a server of UDP that answers what it gets, in capitals of its own.
-func datagramServer(t *testing.T, prefix string) netip.AddrPort {
+// prefixed is a server of UDP that answers with what it gets, after a prefix.
+func prefixed(t *testing.T, prefix string) string {
 	t.Helper()
-	c, err := net.ListenUDP("udp", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = c.Close() })
-	go func() {
-		b := make([]byte, 1<<16)
-		for {
-			n, from, err := c.ReadFromUDPAddrPort(b)
-			if err != nil {
-				return
-			}
-			_, _ = c.WriteToUDPAddrPort(append([]byte(prefix), b[:n]...), from)
-		}
-	}()
-	return netip.MustParseAddrPort(c.LocalAddr().String())
+	return conntest.Datagrams(t, func(said []byte, _ net.Addr) []byte { return append([]byte(prefix), said...) })
 }
 
 func openFront(t *testing.T, p *Plane) (target netip.AddrPort, at netip.AddrPort) {
@@ -66,7 +53,7 @@ func dialUDP(t *testing.T, at netip.AddrPort) net.Conn {
 
 // A client of UDP has one endpoint for all that it says; another client may have another.
 func TestDatagrams(t *testing.T) {
-	c := &choosing{endpoints: []netip.AddrPort{datagramServer(t, "a"), datagramServer(t, "b")}}
+	c := planetest.New(prefixed(t, "a"), prefixed(t, "b"))
 	p, _ := planeOf(t, c, Config{})
 	target, at := openFront(t, p)
 	one, two := dialUDP(t, at), dialUDP(t, at)
@@ -82,11 +69,11 @@ func TestDatagrams(t *testing.T) {
 	if got := ask(t, one, large); got != "a"+large {
 		t.Errorf("of 60,000 bytes %d came back", len(got)-1)
 	}
-	if n := c.inFlight.Load(); n != 0 || c.outcomes[dataplane.Served].Load() != 2 || c.answered.Load() != 2 {
+	if n := c.InFlight(); n != 0 || c.Count(dataplane.Served) != 2 || c.Answers() != 2 {
 		t.Errorf("%d in flight after answers", n)
 	}
-	if c.targets[0] != target {
-		t.Errorf("the target was %s", c.targets[0])
+	if c.Calls()[0].Target != target {
+		t.Errorf("the target was %s", c.Calls()[0].Target)
 	}
 }
 
@@ -97,43 +84,41 @@ func TestDatagramsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = gone.Close()
-	c := &choosing{endpoints: []netip.AddrPort{netip.MustParseAddrPort(gone.LocalAddr().String()), datagramServer(t, "b")}}
+	c := planetest.New(gone.LocalAddr().String(), prefixed(t, "b"))
 	p, _ := planeOf(t, c, Config{})
 	_, at := openFront(t, p)
 	if got := ask(t, dialUDP(t, at), "x"); got != "bx" {
 		t.Errorf("got %q", got)
 	}
-	await(t, "one has failed", func() bool { return c.outcomes[dataplane.Failed].Load() == 1 })
+	conntest.Await(t, "one has failed", func() bool { return c.Count(dataplane.Failed) == 1 })
 }
 
 // A client that says nothing any more is forgotten, and where nobody serves is dropped.
 func TestDatagramsForgotten(t *testing.T) {
-	c := &choosing{endpoints: []netip.AddrPort{datagramServer(t, "a")}}
+	c := planetest.New(prefixed(t, "a"))
 	p, _ := planeOf(t, c, Config{SessionIdle: time.Millisecond})
 	_, at := openFront(t, p)
 	client := dialUDP(t, at)
 	ask(t, client, "x")
 	before := descriptors(t)
-	await(t, "its descriptor is closed", func() bool { return descriptors(t) < before })
+	conntest.Await(t, "its descriptor is closed", func() bool { return descriptors(t) < before })
 	if got := ask(t, client, "x"); got != "ax" {
 		t.Errorf("got %q after it", got)
 	}
-	c.mu.Lock()
-	c.endpoints = nil
-	c.mu.Unlock()
+	c.Serve()
 	other := dialUDP(t, at)
 	_, _ = other.Write([]byte("x"))
-	await(t, "dropped", func() bool { return p.Counts().Dropped == 1 })
+	conntest.Await(t, "dropped", func() bool { return p.Counts().Dropped == 1 })
 }
 
 func TestCloseFront(t *testing.T) {
-	c := &choosing{endpoints: []netip.AddrPort{datagramServer(t, "a")}}
+	c := planetest.New(prefixed(t, "a"))
 	p, _ := planeOf(t, c, Config{})
 	_, at := openFront(t, p)
 	client := dialUDP(t, at)
 	ask(t, client, "x")
 	p.CloseFront(at)
-	await(t, "nobody is there", func() bool {
+	conntest.Await(t, "nobody is there", func() bool {
 		_, err := client.Write([]byte("x"))
 		return err != nil
 	})

@@ -1,6 +1,6 @@
-// Package transporttest serves, calls and waits on loopback, for tests of what carries
+// Package conntest serves, calls and waits on loopback, for tests of what carries
 // connections. Nothing is late or lost but by Relay. Start at Listen.
-package transporttest
+package conntest
 
 import (
 	"bytes"
@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -46,6 +47,17 @@ func Accept(l net.Listener, serve func(net.Conn)) {
 		}
 		all.Go(func() { serve(conn) })
 	}
+}
+
+// Closed is an address at which nobody listens, nor will.
+func Closed(t testing.TB) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.9:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
 }
 
 // Echo says back what it hears, and ends when it has heard all.
@@ -130,6 +142,20 @@ func Dial(t testing.TB, address string) *net.TCPConn {
 	t.Cleanup(func() { _ = conn.Close() })
 	_ = conn.SetDeadline(time.Now().Add(deadline))
 	return conn.(*net.TCPConn)
+}
+
+// Reset calls one who breaks off: at once, or without a word.
+func Reset(t testing.TB, address string) {
+	t.Helper()
+	conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", address)
+	if err == nil {
+		_ = conn.SetDeadline(time.Now().Add(deadline))
+		_, err = conn.Read(make([]byte, 1))
+		_ = conn.Close()
+	}
+	if !errors.Is(err, syscall.ECONNRESET) {
+		t.Errorf("a client gets %v", err)
+	}
 }
 
 // Pair gives both ends of a connection that lasts until the test ends.
