@@ -4,6 +4,7 @@ import (
 	"net"
 	"net/netip"
 	"os/exec"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -11,37 +12,32 @@ import (
 
 	"skerry.dev/skerry/internal/quantity"
 	"skerry.dev/skerry/lab/cluster"
-	"skerry.dev/skerry/lab/cluster/preflight"
-	"skerry.dev/skerry/lab/cluster/spec"
 	"skerry.dev/skerry/lab/host"
 	"skerry.dev/skerry/lab/impair"
 	"skerry.dev/skerry/lab/topology"
 )
 
-// testDual has a cluster of a dual lab serve by IPv6 as by IPv4, to a pod at another node by
+// servesBoth has a cluster of a dual lab serve by IPv6 as by IPv4, to a pod at another node by
 // the Service's address.
-func testDual(t *testing.T, paths map[string]string) {
-	topo := topology.Topology{Dual: true, Clusters: []topology.Cluster{{Name: "c1", Nodes: []string{"head", "worker"}}}}
-	if err := preflight.Refuse(&topo, spec.Spec{}, time.Now()); err != nil {
-		t.Skip(err)
+func servesBoth(t *testing.T, on site) {
+	if !on.lab.Topology.Dual {
+		t.Skip("the kernel has no IPv6")
 	}
-	lab, clusters := takeUp(t, "cluster-dual", topo, cluster.Options{Programs: paths})
-	on, c := site{lab, "c1"}, clusters[0]
+	c := open(t, on)
 	web := hello(on)
 	web.Args = []string{"serve", "hello-world", "--listen", "[::]:8080"}
 	near := web
 	near.Name, near.NodePort, near.Nodes = "near", 30081, []topology.Ref{on.head()}
 	for _, w := range []cluster.Workload{web, near} {
-		if err := c.Deploy(t.Context(), w); err != nil {
-			t.Fatal(err)
-		}
+		deployAs(t, c, w)
 	}
 	services, err := c.ServiceIPs(t.Context(), web.Name)
 	if err != nil || len(services) != 2 {
 		t.Fatalf("the Service has %v, %v", services, err)
 	}
-	if !topology.ServiceRange6(0).Contains(netip.MustParseAddr(services[1])) {
-		t.Errorf("the Service has %s, not of %s", services[1], topology.ServiceRange6(0))
+	own := topology.ServiceRange6(slices.IndexFunc(on.lab.Topology.Clusters, func(c topology.Cluster) bool { return c.Name == on.name }))
+	if !own.Contains(netip.MustParseAddr(services[1])) {
+		t.Errorf("the Service has %s, not of %s", services[1], own)
 	}
 	inPod := podOf(t, c, near.Name).Pid
 	for _, service := range services {

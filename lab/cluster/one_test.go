@@ -48,15 +48,21 @@ func open(t *testing.T, on site) *cluster.Cluster {
 func deploy(t *testing.T, on site) cluster.PodState {
 	t.Helper()
 	c := open(t, on)
-	if err := c.Deploy(t.Context(), hello(on)); err != nil {
+	deployAs(t, c, hello(on))
+	return only(t, c, "default/hello")
+}
+
+// deployAs has a cluster serve a workload until the test ends.
+func deployAs(t *testing.T, c *cluster.Cluster, w cluster.Workload) {
+	t.Helper()
+	if err := c.Deploy(t.Context(), w); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := c.Remove(context.Background(), helloName); err != nil {
+		if err := c.Remove(context.Background(), w.Name); err != nil {
 			t.Error(err)
 		}
 	})
-	return only(t, c, "default/hello")
 }
 
 // coalescesTimers holds that Kubernetes' own programs have few wake-ups, and pods the

@@ -24,7 +24,7 @@ const small topology.Ref = "c1/small"
 // suite is the topology that tests of clusters share: a cluster whose nodes stay up, one whose
 // programs wait for each other, and one whose nodes boot.
 func suite() topology.Topology {
-	return topology.Topology{Clusters: []topology.Cluster{
+	return topology.Topology{Dual: true, Clusters: []topology.Cluster{
 		{Name: "c1", Nodes: []string{"head", "worker", "small"}}, {Name: "c2", Nodes: []string{"head", "worker"}}, {Name: "c3", Nodes: []string{"head", "worker"}},
 	}}
 }
@@ -64,7 +64,7 @@ var tracks = []struct {
 	name, cluster string
 	tests         []named
 }{
-	{"waits", "c2", []named{{"stop-plane", stopsPlane}, {"awaits-proxies", awaitsProxies}}},
+	{"waits", "c2", []named{{"stop-plane", stopsPlane}, {"awaits-proxies", awaitsProxies}, {"dual", servesBoth}}},
 	{"serves", "c1", []named{
 		{"deploy", deploys}, {"replicas", replicates}, {"job", runsAJob}, {"state", seesState}, {"logs", readsLogs}, {"run", runsInAPod},
 		{"stand", stands}, {"install", installs}, {"timers", coalescesTimers}, {"evict", evicts},
@@ -106,20 +106,24 @@ func leavesNothing(t *testing.T) {
 }
 
 // All that clusters do is asked of one lab, and beside it, where the machine has room for
-// both, of those that want another network. Afterwards the machine is as before.
+// both, of one whose clusters want another network. Afterwards the machine is as before.
 func TestClusters(t *testing.T) {
 	paths := built(t)
 	leavesNothing(t)
 	topo, both := suite(), suite()
 	refused := preflight.Refuse(&topo, spec.Spec{}, time.Now())
+	if refused != nil {
+		topo.Dual = false // a kernel without IPv6
+		refused = preflight.Refuse(&topo, spec.Spec{}, time.Now())
+	}
+	both.Dual = topo.Dual
 	both.Clusters = append(both.Clusters, topology.Cluster{Name: "c4", Nodes: []string{"n"}}, topology.Cluster{Name: "c5", Nodes: []string{"n"}})
 	alone := preflight.Refuse(&both, spec.Spec{}, time.Now())
-	t.Run("networks", func(t *testing.T) {
+	t.Run("chosen", func(t *testing.T) {
 		if alone == nil {
 			t.Parallel()
 		}
-		t.Run("chosen", func(t *testing.T) { testChosen(t, paths) })
-		t.Run("dual", func(t *testing.T) { testDual(t, paths) })
+		testChosen(t, paths)
 	})
 	t.Run("suite", func(t *testing.T) {
 		if alone == nil {

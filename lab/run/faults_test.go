@@ -2,7 +2,6 @@ package run
 
 import (
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -11,8 +10,6 @@ import (
 	"skerry.dev/skerry/internal/quantity"
 	"skerry.dev/skerry/lab/experiment"
 	"skerry.dev/skerry/lab/host"
-	"skerry.dev/skerry/lab/impair"
-	"skerry.dev/skerry/lab/impair/proof"
 	"skerry.dev/skerry/lab/report"
 	"skerry.dev/skerry/lab/sample"
 	"skerry.dev/skerry/lab/topology"
@@ -212,104 +209,5 @@ func checkSpan(t *testing.T, turn Turn, requests []sample.Request, s span, answe
 	}
 	if n == 0 {
 		t.Errorf("%s: no request from %s to %s", turn.Cell, s.from, s.until)
-	}
-}
-
-// checkServed wants nearly all requests of a span answered: of a machine that is slow a
-// connection may still come to a pod that has gone.
-func checkServed(t *testing.T, turn Turn, requests []sample.Request, s span) {
-	t.Helper()
-	const least = 0.8
-	start, n, answered := requests[0].ScheduledNs, 0, 0
-	for _, r := range requests {
-		start = min(start, r.ScheduledNs)
-	}
-	for _, r := range requests {
-		if at := time.Duration(r.ScheduledNs - start); at < s.from || at >= s.until {
-			continue
-		}
-		if n++; r.Error == "" {
-			answered++
-		}
-	}
-	if n == 0 || float64(answered) < least*float64(n) {
-		t.Errorf("%s: of %d requests from %s to %s %d are answered", turn.Cell, n, s.from, s.until, answered)
-	}
-}
-
-// onKubernetesFaulty has a node of the service boot, and its pods be evicted.
-func onKubernetesFaulty(t *testing.T, o *Options) {
-	t.Helper()
-	onKubernetes(t, o)
-	o.Experiment.Systems, o.Experiment.Repetitions = []string{"direct"}, 2
-	o.Experiment.Topology.Replicas = nil
-	o.Experiment.Scenarios = []experiment.Scenario{{
-		Name: "fails",
-		Links: []experiment.Link{{
-			Between: []topology.Ref{"c1", "c2"}, Impairment: impair.Impairment{Delay: quantity.Duration(delayBefore)},
-		}},
-		Timeline: []experiment.Event{
-			{At: second, Fault: experiment.Fault{Reboot: "c1/worker"}},
-			{At: 9 * second, Fault: experiment.Fault{Evict: "c1/default/service"}},
-		},
-	}}
-	o.Experiment.Load = experiment.Load{
-		Rate: []quantity.Frequency{50}, Duration: 15 * second, Threads: []int{64}, Timeout: second, Connection: []string{experiment.ConnectionNew},
-	}
-	o.LabName += "-kubefaults"
-}
-
-// robbed watches from now on whether the hypervisor takes the cores. What it returns says
-// so, and is empty where the machine is its own.
-func robbed(t *testing.T) func() string {
-	t.Helper()
-	before, err := host.Steal()
-	if err != nil {
-		t.Fatal(err)
-	}
-	began := time.Now()
-	return func() string {
-		after, err := host.Steal()
-		if err != nil {
-			t.Fatal(err)
-		}
-		return proof.Host{StealNs: int64(after - before)}.Robbed(time.Since(began), runtime.NumCPU())
-	}
-}
-
-// A node boots and pods are evicted while the load runs; each time the service is back
-// before the next fault, and the next repetition has it from its beginning.
-func TestFaultsOnKubernetes(t *testing.T) {
-	lost := robbed(t)
-	o, _ := realRun(t, func(o *Options) { onKubernetesFaulty(t, o) })
-	input, err := Collect(o.Dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if why := lost(); input.Results[0].Rejected != "" && why != "" {
-		t.Skipf("cores of its own are missing here: %s: no repetition of a minute counts", why)
-	}
-	if r := input.Results[0]; r.Rejected != "" || r.Summary.N == 0 || r.Summary.Errors == 0 {
-		t.Errorf("%s: %d answers, %d errors, rejected %q", r.Cell, r.Summary.N, r.Summary.Errors, r.Rejected)
-	}
-	for n := 1; n <= o.Experiment.Repetitions; n++ {
-		turn := Turn{Cell: input.Results[0].Cell, Repetition: n}
-		last, err := store{o.Dir}.last(turn)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if c := last.Changes; len(c) != 2 || c[0].Fault != "reboot c1/worker" || c[0].UndoneNs <= c[0].AtNs || c[1].Fault != "evict c1/default/service" || c[1].UndoneNs != 0 {
-			t.Errorf("repetition %d: happened are %+v", n, c)
-		}
-		if slices.ContainsFunc(last.Deaths, func(d Death) bool { return d.By == "" }) {
-			t.Errorf("repetition %d: deaths %+v", n, last.Deaths)
-		}
-		requests, err := readSamples(filepath.Join(store{o.Dir}.turnDir(turn), samplesFile))
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, s := range []span{{0, time.Second}, {8 * time.Second, 9 * time.Second}, {14 * time.Second, 15 * time.Second}} {
-			checkServed(t, turn, requests, s)
-		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"testing"
 	"time"
@@ -17,6 +18,7 @@ import (
 	"skerry.dev/skerry/lab/experiment"
 	"skerry.dev/skerry/lab/host"
 	"skerry.dev/skerry/lab/impair"
+	"skerry.dev/skerry/lab/impair/proof"
 	"skerry.dev/skerry/lab/sample"
 	"skerry.dev/skerry/lab/system"
 	"skerry.dev/skerry/lab/topology"
@@ -26,7 +28,9 @@ import (
 const (
 	// Delays of the link before and after its timeline's event.
 	delayBefore, delayAfter = time.Millisecond, 10 * time.Millisecond
-	eventAt                 = 400 * time.Millisecond
+	// When the link slows down, a node of the service boots, and its pods are evicted; each
+	// time the service is back before the next.
+	slowsAt, rebootsAt, evictsAt, servedUntil = 400 * time.Millisecond, 1 * time.Second, 9 * time.Second, 15 * time.Second
 )
 
 // onKubernetes has the example run in pods: called at their NodePort, and by an
@@ -51,11 +55,17 @@ func onKubernetes(t *testing.T, o *Options) {
 		Service:  "c1/worker", Replicas: []topology.Ref{"c1/head"}, Client: "c2/head",
 	}
 	e.Scenarios = []experiment.Scenario{{
-		Name: "slows", Links: []experiment.Link{link(delayBefore)},
-		Timeline: []experiment.Event{{At: quantity.Duration(eventAt), Link: link(delayAfter)}},
+		Name: "fails", Links: []experiment.Link{link(delayBefore)},
+		Timeline: []experiment.Event{
+			{At: quantity.Duration(slowsAt), Link: link(delayAfter)},
+			{At: quantity.Duration(rebootsAt), Fault: experiment.Fault{Reboot: "c1/worker"}},
+			{At: quantity.Duration(evictsAt), Fault: experiment.Fault{Evict: "c1/default/service"}},
+		},
 	}}
 	e.Systems, e.Objectives = []string{"direct", "ingress-head"}, nil
-	e.Load = experiment.Load{Iterations: 60, Think: []quantity.Duration{quantity.Duration(10 * time.Millisecond)}}
+	e.Load = experiment.Load{
+		Rate: []quantity.Frequency{50}, Duration: quantity.Duration(servedUntil), Threads: []int{64}, Timeout: second, Connection: []string{experiment.ConnectionNew},
+	}
 	for _, name := range e.Systems {
 		stack, err := system.Load(systems.FS, name)
 		if err == nil {
@@ -86,13 +96,15 @@ func (i *interrupter) Turn(index, _ int, _ Turn, _ time.Duration) {
 }
 
 // The load is a pod of the client's cluster, whose start is in no measured time: the
-// timeline begins with its requests. A run that is interrupted leaves what is
-// complete, and no lab.
+// timeline begins with its requests. A node boots and pods are evicted while it runs, and
+// the next cell has the service from its beginning. A run that is interrupted leaves what
+// is complete, and no lab. All of it is one start of clusters.
 func TestOnKubernetes(t *testing.T) {
-	const complete, tries = 2, 3
-	o, done := interrupted(t, complete)
-	for try := 1; done < complete && try < tries; try++ { // a repetition was rejected
-		o, done = interrupted(t, complete)
+	lost := robbed(t)
+	o, done := interrupted(t)
+	why := lost()
+	if done < complete && why != "" {
+		t.Skipf("cores of its own are missing here: %s: %d repetitions count", why, done)
 	}
 	if done != complete {
 		t.Fatalf("%d repetitions are complete, want %d", done, complete)
@@ -106,8 +118,8 @@ func TestOnKubernetes(t *testing.T) {
 	}
 	for i, want := range []string{"c2/head pod → c1/worker [1ms] kube-proxy → pod", "c2/head pod → c1/head [1ms] → c1/worker pod"} {
 		r := input.Results[i]
-		if s := r.Summary; s.Requests != o.Experiment.Load.Iterations || s.Errors != 0 || r.HopMap.String() != want {
-			t.Errorf("%s: %d requests, %d errors, by way of %s", r.Cell, s.Requests, s.Errors, r.HopMap)
+		if r.Summary.N == 0 || r.HopMap.String() != want {
+			t.Errorf("%s: %d answers, %d errors, by way of %s", r.Cell, r.Summary.N, r.Summary.Errors, r.HopMap)
 		}
 		turn := Turn{Cell: r.Cell, Repetition: 1}
 		checkPods(t, store{o.Dir}, turn)
@@ -116,12 +128,23 @@ func TestOnKubernetes(t *testing.T) {
 			t.Fatal(err)
 		}
 		checkTimeline(t, turn, requests)
+		checkServed(t, turn, requests, span{0, rebootsAt})
+		if i == 0 { // the ingress knows the addresses of pods as it starts, and others come back
+			checkServed(t, turn, requests, span{evictsAt - time.Second, evictsAt})
+			checkServed(t, turn, requests, span{servedUntil - time.Second, servedUntil})
+		}
+	}
+	if direct := input.Results[0].Summary; direct.Errors == 0 {
+		t.Errorf("%s: no request fails of a node that boots", input.Results[0].Cell)
 	}
 }
 
+// complete are the repetitions before the one that is interrupted: one of each system.
+const complete = 2
+
 // interrupted runs the example in pods until a repetition after some has begun, and says
 // how many are complete: those that were rejected come again last.
-func interrupted(t *testing.T, complete int) (o Options, done int) {
+func interrupted(t *testing.T) (o Options, done int) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	defer cancel()
@@ -137,8 +160,8 @@ func interrupted(t *testing.T, complete int) (o Options, done int) {
 	return o, by.Done
 }
 
-// checkPods holds that every pod of a repetition is told, with what it has used, and
-// that the load's pipe is gone.
+// checkPods holds that every pod of a repetition is told, with what it has used, what has
+// happened, and that the load's pipe is gone.
 func checkPods(t *testing.T, s store, turn Turn) {
 	t.Helper()
 	last, err := s.last(turn)
@@ -152,28 +175,75 @@ func checkPods(t *testing.T, s store, turn Turn) {
 		}
 		used[u.Name] = u.Node
 	}
-	if used["load"] != "c2/head" || used["service"] != "c1/worker" || used["service-c1-head"] != "c1/head" || len(last.Deaths) > 0 {
-		t.Errorf("%s: pods %v, deaths %v", turn.Cell, used, last.Deaths)
+	if used["load"] != "c2/head" || used["service"] != "c1/worker" || used["service-c1-head"] != "c1/head" {
+		t.Errorf("%s: pods %v", turn.Cell, used)
 	}
-	if len(last.Changes) != 1 || last.Changes[0].LateNs > int64(100*time.Millisecond) {
-		t.Errorf("%s: changes %+v", turn.Cell, last.Changes)
+	if slices.ContainsFunc(last.Deaths, func(d Death) bool { return d.By == "" }) {
+		t.Errorf("%s: deaths %+v", turn.Cell, last.Deaths)
+	}
+	c := last.Changes
+	if len(c) != 3 || c[0].LateNs > int64(100*time.Millisecond) || c[1].Fault != "reboot c1/worker" || c[1].UndoneNs <= c[1].AtNs || c[2].Fault != "evict c1/default/service" || c[2].UndoneNs != 0 {
+		t.Errorf("%s: happened are %+v", turn.Cell, c)
 	}
 	if _, err := os.Stat(filepath.Join(s.turnDir(turn), ordersFile)); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("%s: the load's pipe: %v", turn.Cell, err)
 	}
 }
 
-// checkTimeline holds that requests meet the event when it was asked for, counted
-// from the first of them.
+// checkTimeline holds that requests meet the link's event when it was asked for, counted
+// from the first of them, as long as nothing else happens.
 func checkTimeline(t *testing.T, turn Turn, requests []sample.Request) {
 	t.Helper()
 	const slack = 250 * time.Millisecond
 	first := requests[0].ScheduledNs
 	for _, r := range requests {
 		at, took := time.Duration(r.ScheduledNs-first), time.Duration(r.ResponseNs())
-		if slow := took >= 2*delayAfter; slow && at < eventAt-slack || !slow && at > eventAt+slack {
+		if at >= rebootsAt-2*delayAfter {
+			continue
+		}
+		if slow := took >= 2*delayAfter; slow && at < slowsAt-slack || !slow && at > slowsAt+slack {
 			t.Fatalf("%s: the request at %s took %s", turn.Cell, at, took)
 		}
+	}
+}
+
+// checkServed wants nearly all requests of a span answered: of a machine that is slow a
+// connection may still come to a pod that has gone.
+func checkServed(t *testing.T, turn Turn, requests []sample.Request, s span) {
+	t.Helper()
+	const least = 0.8
+	start, n, answered := requests[0].ScheduledNs, 0, 0
+	for _, r := range requests {
+		start = min(start, r.ScheduledNs)
+	}
+	for _, r := range requests {
+		if at := time.Duration(r.ScheduledNs - start); at < s.from || at >= s.until {
+			continue
+		}
+		if n++; r.Error == "" {
+			answered++
+		}
+	}
+	if n == 0 || float64(answered) < least*float64(n) {
+		t.Errorf("%s: of %d requests from %s to %s %d are answered", turn.Cell, n, s.from, s.until, answered)
+	}
+}
+
+// robbed watches from now on whether the hypervisor takes the cores. What it returns says
+// so, and is empty where the machine is its own.
+func robbed(t *testing.T) func() string {
+	t.Helper()
+	before, err := host.Steal()
+	if err != nil {
+		t.Fatal(err)
+	}
+	began := time.Now()
+	return func() string {
+		after, err := host.Steal()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return proof.Host{StealNs: int64(after - before)}.Robbed(time.Since(began), runtime.NumCPU())
 	}
 }
 
