@@ -65,7 +65,6 @@ func (p *Plane) least() *loop {
 
 // take begins a connection.
 func (l *loop) take(fd int, client, at netip.AddrPort) {
-	setUp(fd)
 	local := at
 	if at.Addr().IsUnspecified() {
 		var err error

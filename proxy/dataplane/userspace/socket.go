@@ -13,7 +13,8 @@ import (
 // own, net.core.somaxconn.
 const backlog = 4096
 
-// listenTCP listens at an address that other loops listen at as well.
+// listenTCP listens at an address that other loops listen at as well. What is accepted is set up
+// as the listener is.
 func listenTCP(at netip.AddrPort) (fd int, bound netip.AddrPort, err error) {
 	fd, err = unix.Socket(family(at.Addr()), unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -25,6 +26,7 @@ func listenTCP(at netip.AddrPort) (fd int, bound netip.AddrPort, err error) {
 	if err == nil && at.Addr().Is6() {
 		err = unix.SetsockoptInt(fd, unix.IPPROTO_IPV6, unix.IPV6_V6ONLY, 1)
 	}
+	setUp(fd)
 	if err == nil {
 		err = unix.Bind(fd, address(at))
 	}
