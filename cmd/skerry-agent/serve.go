@@ -11,7 +11,8 @@ import (
 )
 
 func serveCommand() *cobra.Command {
-	var addr, protocol string
+	var addr, protocol, node string
+	var broken []string
 	c := &cobra.Command{
 		Use:   "serve WORKLOAD",
 		Short: "Serve a workload until SIGTERM",
@@ -24,14 +25,18 @@ func serveCommand() *cobra.Command {
 			}
 			return nil
 		},
-		RunE: func(c *cobra.Command, args []string) error { return serve(c, args[0], protocol, addr) },
+		RunE: func(c *cobra.Command, args []string) error {
+			return serve(c, args[0], protocol, addr, slices.Contains(broken, node))
+		},
 	}
 	c.Flags().StringVar(&addr, "listen", "", "address to listen on, as HOST:PORT")
 	c.Flags().StringVar(&protocol, "protocol", workload.HTTP1, "one of "+strings.Join(workload.Protocols(), ", "))
+	c.Flags().StringVar(&node, "node", "", "the node that it serves at")
+	c.Flags().StringSliceVar(&broken, "broken", nil, "nodes at which each connection of TCP is reset at its first word")
 	return c
 }
 
-func serve(c *cobra.Command, name, protocol, addr string) error {
+func serve(c *cobra.Command, name, protocol, addr string, broken bool) error {
 	if addr == "" {
 		return usage("serve needs --listen HOST:PORT")
 	}
@@ -58,7 +63,10 @@ func serve(c *cobra.Command, name, protocol, addr string) error {
 		return err
 	}
 	ready(c, l.Addr())
-	if protocol == workload.TCP {
+	switch {
+	case broken:
+		return workload.Break(c.Context(), l)
+	case protocol == workload.TCP:
 		return workload.ServeStream(c.Context(), l)
 	}
 	return workload.Serve(c.Context(), l, h)

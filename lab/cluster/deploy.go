@@ -64,6 +64,9 @@ func (w Workload) protocols() (all []core.Protocol) {
 	return all
 }
 
+// HostOfPod stands in Args for the host name of the node that a pod is at.
+const HostOfPod = "$(NODE)"
+
 const namespace = "default"
 
 // deployTimeout bounds how long a workload may take until its pod is ready, or gone.
@@ -198,6 +201,9 @@ func (w Workload) service(dual bool) *core.Service {
 func (w Workload) pod() core.PodSpec {
 	container := core.Container{
 		Name: w.Name, Image: cmp.Or(w.Image, AgentImage), ImagePullPolicy: core.PullNever, Args: w.Args,
+	}
+	if slices.Contains(w.Args, HostOfPod) {
+		container.Env = []core.EnvVar{{Name: "NODE", ValueFrom: &core.EnvVarSource{FieldRef: &core.ObjectFieldSelector{FieldPath: "spec.nodeName"}}}}
 	}
 	for _, p := range w.protocols() {
 		container.Ports = append(container.Ports, core.ContainerPort{ContainerPort: int32(w.Port), Protocol: p})

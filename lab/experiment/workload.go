@@ -193,6 +193,7 @@ func (c *checker) load() {
 		return nearest.Hint(v, Tools())
 	})
 	c.protocols()
+	c.broken()
 	values(c, "load.connection", l.Connection, func(v string) string {
 		if v == ConnectionKept || v == ConnectionNew {
 			return ""
@@ -236,6 +237,21 @@ func (c *checker) protocols() {
 						"a datagram of %s is not possible", size)
 				}
 			}
+		}
+	}
+}
+
+// broken wants connections of Skerry's own workloads, where some are to be reset.
+func (c *checker) broken() {
+	if len(c.e.Topology.Broken) == 0 {
+		return
+	}
+	if slices.Contains(c.e.Load.Protocol, ProtocolUDP) {
+		c.add("topology.broken", "leave udp out of load.protocol", "a datagram has no connection that could be reset")
+	}
+	for _, w := range c.e.Workloads {
+		if kind, _ := workloadKind(w.Name); kind.broker != "" {
+			c.add("topology.broken", "give "+w.Name+" an experiment of its own", "%s is a broker, and breaks no connection", w.Name)
 		}
 	}
 }

@@ -68,6 +68,7 @@ func factsOf(in Input) []Fact {
 		{Name: "client", Value: string(e.Topology.Client)},
 		{Name: "service", Value: string(e.Topology.Service)},
 		{Name: "replicas", Value: refsText(e.Topology.Replicas)},
+		{Name: "broken", Value: refsText(e.Topology.Broken)},
 		{Name: "entries", Value: refsText(e.Topology.Entries)},
 		{Name: "repetitions", Value: strconv.Itoa(e.Repetitions)},
 	}

@@ -101,7 +101,7 @@ func (r *runner) deploy(ctx context.Context, a *attempt, v system.Values) (serve
 			Name: serviceName, Nodes: nodes[name], Autoscale: autoscaled(r.Experiment.Autoscaled(a.Cell)), Port: workloadPort, NodePort: nodePort,
 			UDP:      a.Cell.Protocol == experiment.ProtocolUDP,
 			Anywhere: wanted.Anywhere, Labels: wanted.Labels, Annotations: wanted.Annotations,
-			Args: []string{"serve", a.Cell.Workload, "--protocol", a.Cell.Speaks(), "--listen", net.JoinHostPort(everywhere, strconv.Itoa(workloadPort))},
+			Args: r.serves(a, net.JoinHostPort(everywhere, strconv.Itoa(workloadPort)), cluster.HostOfPod),
 		})
 		if err != nil {
 			return d, fmt.Errorf("workload at %s: %w", name, err)

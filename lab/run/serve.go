@@ -91,8 +91,20 @@ func (r *runner) serveAt(a *attempt, place system.Place, name string) (server, e
 	s := server{listen: net.JoinHostPort(place.IP, strconv.Itoa(place.Port)), start: readyTimeout, pause: readyPause, grace: stopGrace}
 	return r.launch(s, a.dir, host.Command{
 		Node: place.Node, Name: name, Dir: a.dir,
-		Args: []string{r.Agent, "serve", a.Cell.Workload, "--protocol", a.Cell.Speaks(), "--listen", s.listen},
+		Args: append([]string{r.Agent}, r.serves(a, s.listen, place.Host)...),
 	})
+}
+
+// serves is what skerry-agent is told at a node.
+func (r *runner) serves(a *attempt, listen, host string) []string {
+	args := []string{"serve", a.Cell.Workload, "--protocol", a.Cell.Speaks(), "--listen", listen}
+	for _, ref := range r.Experiment.Topology.Broken {
+		args = append(args, "--broken", ref.Host())
+	}
+	if len(r.Experiment.Topology.Broken) > 0 {
+		args = append(args, "--node", host)
+	}
+	return args
 }
 
 // brokerAt has a message broker serve, from a folder of its own.

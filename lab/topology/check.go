@@ -46,6 +46,7 @@ func (t *Topology) Check() []Problem {
 	}
 	c.place(t, "service", t.Service)
 	c.replicas(t)
+	c.broken(t)
 	c.entries(t)
 	c.place(t, "client", t.Client)
 	if t.Congestion != "" && !isWord(t.Congestion) {
@@ -112,6 +113,24 @@ func (c *check) replicas(t *Topology) {
 			c.add(path, "name another node, or remove it", "node %q is that of %s already", clip(string(r)), other)
 		default:
 			serves[r] = "another replica"
+		}
+	}
+}
+
+// broken checks that each is a replica, and stands once: that of the service is asked
+// whether it answers.
+func (c *check) broken(t *Topology) {
+	var replicas []string
+	for _, r := range t.Replicas {
+		replicas = append(replicas, string(r))
+	}
+	for i, r := range t.Broken {
+		path := fmt.Sprintf("broken[%d]", i)
+		switch {
+		case !slices.Contains(t.Replicas, r):
+			c.add(path, nearest.Hint(string(r), replicas), "node %q is none of the replicas", clip(string(r)))
+		case slices.Index(t.Broken, r) < i:
+			c.add(path, "remove it", "node %q appears twice", clip(string(r)))
 		}
 	}
 }

@@ -26,6 +26,9 @@ type Topology struct {
 	// Replicas are nodes that serve the workload beside the service's, each as
 	// CLUSTER/NODE; a system spreads requests over them if it says so.
 	Replicas []Ref `yaml:"replicas,omitempty" json:"replicas,omitempty" jsonschema:"minItems=1,uniqueItems=true"`
+	// Broken are replicas that reset each connection at its first word: they listen, and
+	// fail at once.
+	Broken []Ref `yaml:"broken,omitempty" json:"broken,omitempty" jsonschema:"minItems=1,uniqueItems=true"`
 	// Entries are nodes of the service's cluster at which requests enter, each as
 	// CLUSTER/NODE: load.ratio says how many threads request at each.
 	Entries []Ref `yaml:"entries,omitempty" json:"entries,omitempty" jsonschema:"minItems=1,maxItems=16,uniqueItems=true"`
@@ -73,6 +76,12 @@ func (n Node) String() string { return string(n.Ref()) }
 
 // Host is the node's host name: unique in the lab, a valid DNS label.
 func (n Node) Host() string { return n.Cluster + "-" + n.Name }
+
+// Host is the host name of the node that it names.
+func (r Ref) Host() string {
+	cluster, node := r.Split()
+	return Node{Cluster: cluster, Name: node}.Host()
+}
 
 // Split gives the cluster and, where the reference names one, the node.
 func (r Ref) Split() (cluster, node string) {

@@ -134,6 +134,10 @@ client: there is no node "a/b" for the client (there are none)`},
 replicas[1]: there is no node "c1/haed" for the replicas (did you mean c1/head?)
 replicas[3]: node "c2/head" is that of the client already (name another node, or remove it)
 replicas[4]: node "c1/head" is that of another replica already (name another node, or remove it)`},
+		{"broken", func(l *topology.Topology) {
+			l.Replicas, l.Broken = []topology.Ref{"c1/head"}, []topology.Ref{"c1/head", "c1/worker", "c1/head"}
+		}, `broken[1]: node "c1/worker" is none of the replicas (there is only c1/head)
+broken[2]: node "c1/head" appears twice (remove it)`},
 		{"congestion", func(l *topology.Topology) { l.Congestion = "bbr; reboot" },
 			`congestion: "bbr; reboot" is no congestion control (write one word, for example cubic or bbr)`},
 		{"33 clusters", func(l *topology.Topology) {
