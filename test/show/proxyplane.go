@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
@@ -29,8 +30,10 @@ const (
 	idleConnections  = 10_000
 	// spareDescriptors are for all else.
 	spareDescriptors = 200
-	// clockTicks a second are what /proc counts CPU time in.
-	clockTicks = 100
+	// planeCalls are the new connections a second of a turn that has some, and planeCalling how
+	// long it is: of a proxy that has time to sleep between two of them.
+	planeCalls   = 200
+	planeCalling = 2 * time.Second
 )
 
 // showProxyPlane holds the data plane in user space to what anybody would write first, by
@@ -45,9 +48,12 @@ func showProxyPlane(ctx context.Context, b *bench) error {
 	if err != nil {
 		return err
 	}
+	speeds, costs := func(a *arm) []float64 { return a.speeds }, func(a *arm) []float64 { return a.costs }
+	kept := fmt.Sprintf(" back and forth on %d kept connections", planeConnections)
 	for _, c := range []contest{
-		{what: "1 KB back and forth", size: 1 << 10, figure: func(a *arm) []float64 { return a.speeds }, of: "of the faster", bound: 0.95, more: true},
-		{what: "1 MB back and forth", size: 1 << 20, figure: func(a *arm) []float64 { return a.costs }, of: "CPU per GB of the cheaper", bound: 1},
+		{what: "1 KB" + kept, turn: (*arm).turn, size: 1 << 10, figure: speeds, of: "of the faster", bound: 0.95, more: true},
+		{what: "1 MB" + kept, turn: (*arm).turn, size: 1 << 20, figure: costs, of: "CPU of the cheaper", bound: 1},
+		{what: fmt.Sprintf("%d new connections a second, 1 KB back and forth on each", planeCalls), turn: (*arm).calls, size: 1 << 10, figure: costs, of: "CPU of the cheaper", bound: 1},
 	} {
 		if err := b.carries(ctx, arms, c); err != nil {
 			return err
@@ -105,7 +111,7 @@ type arm struct {
 	name, at string
 	process  *exec.Cmd
 	speeds   []float64 // requests a second, by round
-	costs    []float64 // ns of CPU a byte
+	costs    []float64 // ns of CPU a request
 }
 
 // startArms starts carriers; stop ends those that were started.
@@ -158,20 +164,25 @@ func (a *arm) stop() {
 	_ = a.process.Wait()
 }
 
-// cpu is what the carrier has used so far.
-func (a *arm) cpu() (time.Duration, error) {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", a.process.Process.Pid))
-	if err != nil {
-		return 0, err
+// cpu is what the carrier's threads have used so far.
+func (a *arm) cpu() (used time.Duration, err error) {
+	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", a.process.Process.Pid))
+	if err != nil || len(threads) == 0 {
+		return 0, fmt.Errorf("%s has no threads: %w", a.name, err)
 	}
-	_, rest, _ := strings.Cut(string(text), ") ")
-	f := strings.Fields(rest)
-	if len(f) < 13 {
-		return 0, errors.New("/proc/PID/stat is short")
+	for _, thread := range threads {
+		text, err := os.ReadFile(thread)
+		if err != nil {
+			return 0, err
+		}
+		ran, _, _ := strings.Cut(string(text), " ")
+		ns, err := strconv.ParseInt(ran, 10, 64)
+		if err != nil {
+			return 0, err
+		}
+		used += time.Duration(ns)
 	}
-	user, _ := strconv.Atoi(f[11])
-	system, _ := strconv.Atoi(f[12])
-	return time.Duration(user+system) * time.Second / clockTicks, nil
+	return used, nil
 }
 
 // resident is the carrier's memory in bytes.
@@ -205,8 +216,51 @@ func (a *arm) turn(ctx context.Context, size int) error {
 		return err
 	}
 	a.speeds = append(a.speeds, float64(asked.Load())/took.Seconds())
-	a.costs = append(a.costs, float64(after-before)/float64(2*asked.Load()*int64(size)))
+	a.costs = append(a.costs, float64(after-before)/float64(asked.Load()))
 	return nil
+}
+
+// calls has a client ask on new connections, one after the other, at an even pace.
+func (a *arm) calls(ctx context.Context, size int) error {
+	before, err := a.cpu()
+	if err != nil {
+		return err
+	}
+	pace := time.NewTicker(time.Second / planeCalls)
+	defer pace.Stop()
+	const count = int(planeCalls * planeCalling / time.Second)
+	begun := time.Now()
+	for range count {
+		<-pace.C
+		if err := a.call(ctx, size); err != nil {
+			return err
+		}
+	}
+	took := time.Since(begun)
+	after, err := a.cpu()
+	a.speeds = append(a.speeds, float64(count)/took.Seconds())
+	a.costs = append(a.costs, float64(after-before)/float64(count))
+	return err
+}
+
+// call asks once, and waits until the connection is over at both ends.
+func (a *arm) call(ctx context.Context, size int) error {
+	c, err := new(net.Dialer).DialContext(ctx, "tcp", a.at)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = c.Close() }()
+	if _, err := c.Write(make([]byte, size)); err != nil {
+		return err
+	}
+	if _, err := io.ReadFull(c, make([]byte, size)); err != nil {
+		return err
+	}
+	if err := c.(*net.TCPConn).CloseWrite(); err != nil {
+		return err
+	}
+	_, err = io.Copy(io.Discard, c)
+	return err
 }
 
 // asks is one client: what it says comes back before it says more.
@@ -242,6 +296,7 @@ func (a *arm) asks(ctx context.Context, size int, until time.Time, asked *atomic
 // contest is a figure in which the first arm is held to the better of the others.
 type contest struct {
 	what   string
+	turn   func(a *arm, ctx context.Context, size int) error
 	size   int // bytes that go back and forth
 	figure func(*arm) []float64
 	of     string // what the ratio is of
@@ -256,7 +311,7 @@ func (b *bench) carries(ctx context.Context, arms []*arm, c contest) error {
 	}
 	for range planeRounds {
 		for _, a := range arms {
-			if err := a.turn(ctx, c.size); err != nil {
+			if err := c.turn(a, ctx, c.size); err != nil {
 				return fmt.Errorf("%s: %w", a.name, err)
 			}
 		}
@@ -274,10 +329,10 @@ func (b *bench) carries(ctx context.Context, arms []*arm, c contest) error {
 	}
 	var seen []string
 	for _, a := range arms {
-		seen = append(seen, fmt.Sprintf("%s %.0f/s, %.0f ms of CPU per GB", a.name, medianOf(a.speeds).value, medianOf(a.costs).value*1e3))
+		seen = append(seen, fmt.Sprintf("%s %.0f/s, %.1f µs of CPU each", a.name, medianOf(a.speeds).value, medianOf(a.costs).value/1e3))
 	}
 	b.print(line{
-		what:  fmt.Sprintf("%s on %d kept connections, loopback, n=%d: the proxy's data plane beside io.Copy and splice", c.what, planeConnections, planeRounds),
+		what:  fmt.Sprintf("%s, loopback, n=%d: the proxy's data plane beside io.Copy and splice", c.what, planeRounds),
 		seen:  fmt.Sprintf("%s; %s (%s) %s", strings.Join(seen, "; "), c.of, better.name, ratio.show(1, "")),
 		bound: fmt.Sprintf("%s %g", sign, c.bound), command: planeCommand, pass: pass,
 	})

@@ -10,9 +10,10 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
-	"runtime"
+	"os"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -27,17 +28,20 @@ const (
 	acceptsMost = 64
 )
 
-// loop is one thread and its connections.
+// loop is one goroutine and its connections.
 type loop struct {
 	plane     *Plane
 	epoll     int
-	wake      int // an eventfd
-	kept      int // for one connection more than there are descriptors
+	events    *os.File        // the same: Go's scheduler has the loop wait for it, and no thread
+	ready     syscall.RawConn // of events
+	wake      int             // an eventfd
+	kept      int             // for one connection more than there are descriptors
 	listeners map[int]netip.AddrPort
 	sides     []*side // by descriptor
 	scratch   []byte
 	spares
 	turn
+	alarm
 	datagrams
 	told
 	counts counters
@@ -57,6 +61,13 @@ type turn struct {
 	closing []*conn // in this batch
 	first   *conn   // the one that is being called for longest
 	last    *conn
+}
+
+// alarm ends a wait. It is set anew only for what comes before it, or when it has rung: so it
+// rings early now and then, and is not moved with each connection.
+type alarm struct {
+	at   time.Duration // 0 is never
+	rang bool
 }
 
 // datagrams are the fronts of UDP, and who is served there.
@@ -104,6 +115,13 @@ func newLoop(p *Plane) (*loop, error) {
 	if l.epoll, err = unix.EpollCreate1(unix.EPOLL_CLOEXEC); err != nil {
 		return nil, fmt.Errorf("make epoll: %w", err)
 	}
+	if err := unix.SetNonblock(l.epoll, true); err != nil {
+		return nil, errors.Join(fmt.Errorf("set up epoll: %w", err), l.close())
+	}
+	l.events = os.NewFile(uintptr(l.epoll), "epoll")
+	if l.ready, err = l.events.SyscallConn(); err != nil {
+		return nil, errors.Join(fmt.Errorf("set up epoll: %w", err), l.close())
+	}
 	if l.wake, err = unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK); err != nil {
 		return nil, errors.Join(fmt.Errorf("make eventfd: %w", err), l.close())
 	}
@@ -141,15 +159,13 @@ func (l *loop) end(drain time.Duration) {
 
 // run carries until it is ended.
 func (l *loop) run() error {
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
 	events := make([]unix.EpollEvent, eventsMost)
 	for {
-		n, err := unix.EpollWait(l.epoll, events, l.wait())
-		if err != nil && !errors.Is(err, unix.EINTR) {
+		n, err := l.await(events)
+		if err != nil {
 			return fmt.Errorf("wait: %w", err)
 		}
-		for _, e := range events[:max(0, n)] {
+		for _, e := range events[:n] {
 			l.event(int(e.Fd), e.Events)
 		}
 		l.turns()
@@ -165,25 +181,65 @@ func (l *loop) run() error {
 	}
 }
 
-// wait is how many ms epoll may sleep: -1 is for ever.
-func (l *loop) wait() int {
+// await is what has happened, once something has or until is reached; at once where there is
+// more to do.
+func (l *loop) await(events []unix.EpollEvent) (n int, err error) {
 	if len(l.busy) > 0 {
-		return 0
+		return happened(l.epoll, events)
 	}
-	next := time.Duration(-1)
+	if err := l.setAlarm(l.until()); err != nil {
+		return 0, err
+	}
+	waited := l.ready.Read(func(uintptr) bool {
+		n, err = happened(l.epoll, events)
+		return n > 0 || err != nil
+	})
+	if l.rang = errors.Is(waited, os.ErrDeadlineExceeded); l.rang {
+		return n, err
+	}
+	return n, errors.Join(err, waited)
+}
+
+func (l *loop) setAlarm(at time.Duration) error {
+	if later := at == 0 || l.at != 0 && l.at <= at; later && !l.rang {
+		return nil
+	}
+	l.alarm = alarm{at: at}
+	if at == 0 {
+		return l.events.SetReadDeadline(time.Time{})
+	}
+	return l.events.SetReadDeadline(l.start.Add(at))
+}
+
+// happened is what has, by now.
+func happened(epoll int, events []unix.EpollEvent) (int, error) {
+	switch n, errno := poll(epoll, events); errno {
+	case 0:
+		return n, nil
+	case unix.EINTR:
+		return 0, nil
+	default:
+		return 0, errno
+	}
+}
+
+// until is when something is to be done whatever happens; 0 is never.
+func (l *loop) until() (next time.Duration) {
+	sooner := func(at time.Duration) {
+		if next == 0 || at < next {
+			next = at
+		}
+	}
 	if l.first != nil {
-		next = l.first.began + l.plane.config.ConnectTimeout
+		sooner(l.first.began + l.plane.config.ConnectTimeout)
 	}
-	if until := time.Duration(l.ending.Load()); until != 0 && (next < 0 || until < next) {
-		next = until
+	if at := time.Duration(l.ending.Load()); at != 0 {
+		sooner(at)
 	}
-	if sweep := l.swept + sweepEvery; l.sessionCount > 0 && (next < 0 || sweep < next) {
-		next = sweep
+	if l.sessionCount > 0 {
+		sooner(l.swept + sweepEvery)
 	}
-	if next < 0 {
-		return -1
-	}
-	return int(max(0, next-l.now())/time.Millisecond) + 1
+	return next
 }
 
 // event is something that a descriptor can do now.
@@ -419,7 +475,10 @@ func (l *loop) close() error {
 		p.close()
 	}
 	var err error
-	for _, fd := range []int{l.epoll, l.wake, l.kept} {
+	if l.events != nil {
+		err = l.events.Close()
+	}
+	for _, fd := range []int{l.wake, l.kept} {
 		if fd >= 0 {
 			err = errors.Join(err, unix.Close(fd))
 		}

@@ -3,7 +3,7 @@
 // that its Chooser names, and carries bytes between the two until both have ended.
 //
 // A connection: accept → original destination → Choose → connect → relay → close. Each
-// loop is one OS thread that sleeps in epoll and holds all that there is of its
+// loop is one goroutine that waits for its epoll and holds all that there is of its
 // connections, so nothing on the way takes a lock but Choose. relay.go has the way of a
 // byte, loop.go that of an event, udp.go that of a datagram.
 //
@@ -27,7 +27,7 @@ import (
 type Config struct {
 	// Listen is where redirected connections arrive, such as 0.0.0.0:0 and [::]:0.
 	Listen []netip.AddrPort
-	// Loops is how many threads carry. Default: one a core.
+	// Loops is how many goroutines carry. Default: one a core.
 	Loops int
 	// ConnectTimeout is how long an endpoint may take to accept. Default 3 s.
 	ConnectTimeout time.Duration

@@ -123,6 +123,11 @@ func write(fd int, from []byte) (int, syscall.Errno) {
 	return int(n), errno                                                                                                                             //nolint:gosec // no more than len
 }
 
+func poll(epoll int, into []unix.EpollEvent) (int, syscall.Errno) {
+	n, _, errno := syscall.RawSyscall6(unix.SYS_EPOLL_PWAIT, uintptr(epoll), uintptr(unsafe.Pointer(&into[0])), uintptr(len(into)), 0, 0, 0) //nolint:gosec // epoll fills it
+	return int(n), errno                                                                                                                     //nolint:gosec // no more than len
+}
+
 func splice(from, to, most int) (int, syscall.Errno) {
 	n, _, errno := syscall.RawSyscall6(unix.SYS_SPLICE, uintptr(from), 0, uintptr(to), 0, uintptr(most), unix.SPLICE_F_NONBLOCK|unix.SPLICE_F_MOVE)
 	return int(n), errno //nolint:gosec // no more than most
