@@ -10,10 +10,8 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
-	"os"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -30,18 +28,15 @@ const (
 
 // loop is one goroutine and its connections.
 type loop struct {
-	plane     *Plane
-	epoll     int
-	events    *os.File        // the same: Go's scheduler has the loop wait for it, and no thread
-	ready     syscall.RawConn // of events
-	wake      int             // an eventfd
-	kept      int             // for one connection more than there are descriptors
+	plane *Plane
+	*poller
+	wake      int // an eventfd
+	kept      int // for one connection more than there are descriptors
 	listeners map[int]netip.AddrPort
 	sides     []*side // by descriptor
 	scratch   []byte
 	spares
 	turn
-	alarm
 	datagrams
 	told
 	counts counters
@@ -61,13 +56,6 @@ type turn struct {
 	closing []*conn // in this batch
 	first   *conn   // the one that is being called for longest
 	last    *conn
-}
-
-// alarm ends a wait. It is set anew only for what comes before it, or when it has rung: so it
-// rings early now and then, and is not moved with each connection.
-type alarm struct {
-	at   time.Duration // 0 is never
-	rang bool
 }
 
 // datagrams are the fronts of UDP, and who is served there.
@@ -109,19 +97,12 @@ func (l *loop) obey() {
 }
 
 func newLoop(p *Plane) (*loop, error) {
-	l := &loop{plane: p, epoll: -1, wake: -1, kept: keep(), listeners: map[int]netip.AddrPort{}, scratch: make([]byte, scratchSize), start: time.Now()}
+	poller, err := newPoller()
+	if err != nil {
+		return nil, err
+	}
+	l := &loop{plane: p, poller: poller, wake: -1, kept: keep(), listeners: map[int]netip.AddrPort{}, scratch: make([]byte, scratchSize), start: time.Now()}
 	l.fronts, l.answering = map[int]*front{}, map[int]*session{}
-	var err error
-	if l.epoll, err = unix.EpollCreate1(unix.EPOLL_CLOEXEC); err != nil {
-		return nil, fmt.Errorf("make epoll: %w", err)
-	}
-	if err := unix.SetNonblock(l.epoll, true); err != nil {
-		return nil, errors.Join(fmt.Errorf("set up epoll: %w", err), l.close())
-	}
-	l.events = os.NewFile(uintptr(l.epoll), "epoll")
-	if l.ready, err = l.events.SyscallConn(); err != nil {
-		return nil, errors.Join(fmt.Errorf("set up epoll: %w", err), l.close())
-	}
 	if l.wake, err = unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK); err != nil {
 		return nil, errors.Join(fmt.Errorf("make eventfd: %w", err), l.close())
 	}
@@ -144,13 +125,6 @@ func (l *loop) listen(at netip.AddrPort) (netip.AddrPort, error) {
 	return bound, l.watch(fd, unix.EPOLLIN)
 }
 
-func (l *loop) watch(fd int, events uint32) error {
-	if err := unix.EpollCtl(l.epoll, unix.EPOLL_CTL_ADD, fd, &unix.EpollEvent{Events: events, Fd: int32(fd)}); err != nil { //nolint:gosec // a descriptor
-		return fmt.Errorf("watch: %w", err)
-	}
-	return nil
-}
-
 // end has run accept nothing more and return after at most so long.
 func (l *loop) end(drain time.Duration) {
 	l.ending.Store(int64(max(1, l.now()+drain)))
@@ -163,7 +137,7 @@ func (l *loop) run() error {
 	for {
 		n, err := l.await(events)
 		if err != nil {
-			return fmt.Errorf("wait: %w", err)
+			return err
 		}
 		for _, e := range events[:n] {
 			l.event(int(e.Fd), e.Events)
@@ -181,50 +155,18 @@ func (l *loop) run() error {
 	}
 }
 
-// await is what has happened, once something has or until is reached; at once where there is
-// more to do.
-func (l *loop) await(events []unix.EpollEvent) (n int, err error) {
+// await is what has happened, once something has or it is time; at once where there is more to
+// do.
+func (l *loop) await(events []unix.EpollEvent) (int, error) {
 	if len(l.busy) > 0 {
-		return happened(l.epoll, events)
+		return l.look(events)
 	}
-	if err := l.setAlarm(l.until()); err != nil {
-		return 0, err
-	}
-	waited := l.ready.Read(func(uintptr) bool {
-		n, err = happened(l.epoll, events)
-		return n > 0 || err != nil
-	})
-	if l.rang = errors.Is(waited, os.ErrDeadlineExceeded); l.rang {
-		return n, err
-	}
-	return n, errors.Join(err, waited)
+	return l.wait(events, l.until())
 }
 
-func (l *loop) setAlarm(at time.Duration) error {
-	if later := at == 0 || l.at != 0 && l.at <= at; later && !l.rang {
-		return nil
-	}
-	l.alarm = alarm{at: at}
-	if at == 0 {
-		return l.events.SetReadDeadline(time.Time{})
-	}
-	return l.events.SetReadDeadline(l.start.Add(at))
-}
-
-// happened is what has, by now.
-func happened(epoll int, events []unix.EpollEvent) (int, error) {
-	switch n, errno := poll(epoll, events); errno {
-	case 0:
-		return n, nil
-	case unix.EINTR:
-		return 0, nil
-	default:
-		return 0, errno
-	}
-}
-
-// until is when something is to be done whatever happens; 0 is never.
-func (l *loop) until() (next time.Duration) {
+// until is when something is to be done whatever happens; zero is never.
+func (l *loop) until() time.Time {
+	next := time.Duration(0)
 	sooner := func(at time.Duration) {
 		if next == 0 || at < next {
 			next = at
@@ -239,7 +181,10 @@ func (l *loop) until() (next time.Duration) {
 	if l.sessionCount > 0 {
 		sooner(l.swept + sweepEvery)
 	}
-	return next
+	if next == 0 {
+		return time.Time{}
+	}
+	return l.start.Add(next)
 }
 
 // event is something that a descriptor can do now.
@@ -474,10 +419,7 @@ func (l *loop) close() error {
 	for _, p := range l.pipes {
 		p.close()
 	}
-	var err error
-	if l.events != nil {
-		err = l.events.Close()
-	}
+	err := l.poller.close()
 	for _, fd := range []int{l.wake, l.kept} {
 		if fd >= 0 {
 			err = errors.Join(err, unix.Close(fd))
