@@ -11,7 +11,8 @@ import (
 )
 
 const (
-	// idleTicks is how seldom a Service is reported that nobody calls.
+	// idleTicks is how seldom a Service is reported that nobody calls, and anything where
+	// nobody calls anybody.
 	idleTicks = 10
 	// busyCPU is the share of its limit above which pods are taken to be called.
 	busyCPU = 0.01
@@ -22,7 +23,17 @@ type reported struct {
 	at     time.Duration
 	worked map[string]time.Duration // by pod
 	total  time.Duration            // of pods that are gone as well: it only grows
+	node   time.Duration            // of all that share the node
+	others float64                  // cores that others have used there lately
 }
+
+const (
+	// lately is the time over which others' use is averaged.
+	lately = time.Second
+	// leastSpare is the share of a node that a Service's pods have, whatever others use: these
+	// would use less if it had to wait.
+	leastSpare = 0.25
+)
 
 // podUse is who reads what this node's pods use; groups is nil where nobody can.
 type podUse struct {
@@ -43,7 +54,9 @@ func (a *agent) measure() {
 			active = append(active, f.Service)
 		}
 	}
-	a.link.Report(said)
+	if len(said) > 0 || a.tick%idleTicks == 0 {
+		a.link.Report(said)
+	}
 	a.link.With(func(b *reports.Book) {
 		now := a.now()
 		a.table.Learn(active, func(service snapshot.Key, node string) balance.Node {
@@ -68,27 +81,43 @@ func (a *agent) report(f dispatch.Flights) reports.Service {
 	return s
 }
 
-// add adds what the Service's pods here use.
+// add reads what the pods of a Service use. The cores that they may use are those of their
+// limits, and no more than others leave of the node.
 func (p podUse) add(s *reports.Service, pods []string, now time.Duration) {
 	was, seen := p.last[s.Key]
-	is := reported{at: now, worked: map[string]time.Duration{}, total: was.total}
+	is := reported{at: now, worked: map[string]time.Duration{}, total: was.total, others: was.others}
 	var ram float64
+	var node usage.Node
 	for _, uid := range pods {
 		sample, err := p.groups.Read(uid, now)
 		if err != nil {
 			continue // it is not there yet, or no more
 		}
 		s.Pods = true
-		s.Cores = min(s.Cores+sample.Cores, sample.Node)
-		ram = max(ram, sample.RAM)
+		s.Cores = min(s.Cores+sample.Cores, sample.Node.Cores)
+		ram, node = max(ram, sample.RAM), sample.Node
 		is.worked[uid] = sample.Worked
 		if before, ok := was.worked[uid]; ok && sample.Worked > before {
 			is.total += sample.Worked - before
 		}
 	}
-	p.last[s.Key] = is
-	s.RAM, s.Worked = ram, is.total
+	is.node = node.Worked
 	if span := now - was.at; seen && span > 0 && s.Cores > 0 {
-		s.CPU = float64(is.total-was.total) / (float64(span) * s.Cores)
+		worked := is.total - was.total
+		s.CPU = float64(worked) / (float64(span) * s.Cores)
+		is.share(was, worked, span)
 	}
+	s.RAM, s.Worked = ram, is.total
+	s.Cores = min(s.Cores, max(node.Cores-is.others, leastSpare*node.Cores))
+	p.last[s.Key] = is
+}
+
+// share learns what others than the Service's pods, which have worked for so long of a time,
+// use of their node.
+func (r *reported) share(was reported, worked, span time.Duration) {
+	if was.node == 0 || r.node < was.node {
+		return // it is not known, or the pods are shared by others now
+	}
+	others := max(0, float64(r.node-was.node-worked)/float64(span))
+	r.others += (others - r.others) * min(1, float64(span)/float64(lately))
 }

@@ -37,7 +37,8 @@ type Reader struct {
 type group struct {
 	path   string // below the root, or with version 1 below the controller's
 	cores  float64
-	node   float64       // cores of what it is in
+	node   float64       // cores of what it is in,
+	shared string        // the group that has these
 	ram    float64       // limit in bytes
 	limits time.Duration // when these two are read again
 }
@@ -49,8 +50,14 @@ const limitsEvery = time.Second
 type Sample struct {
 	Worked time.Duration // CPU time since the pod began
 	Cores  float64       // that it may use: its limit, or the node's
-	Node   float64       // that all pods of the node may use
 	RAM    float64       // the share of its limit, or of the machine's, that it has
+	Node   Node
+}
+
+// A Node is what a pod shares with others: the machine, or what all pods have of it.
+type Node struct {
+	Cores  float64
+	Worked time.Duration // CPU time of all; 0 is not known
 }
 
 // ErrNoGroups is of a folder without control groups.
@@ -104,11 +111,11 @@ func (r *Reader) Read(uid string, now time.Duration) (Sample, error) {
 	if err != nil {
 		return Sample{}, err
 	}
-	read, limits := r.read1, r.limits1
+	work, used, limits := r.worked1, r.used1, r.limits1
 	if r.v2() {
-		read, limits = r.read2, r.limits2
+		work, used, limits = r.worked2, r.used2, r.limits2
 	}
-	worked, used, err := read(g.path)
+	worked, err := work(g.path)
 	if errors.Is(err, fs.ErrNotExist) {
 		delete(r.found, uid)
 		return Sample{}, fmt.Errorf("%w: %s", ErrNoPod, uid)
@@ -120,19 +127,23 @@ func (r *Reader) Read(uid string, now time.Duration) (Sample, error) {
 		r.limit(g, limits)
 		g.limits = now + limitsEvery
 	}
-	return Sample{Worked: worked, Cores: g.cores, Node: g.node, RAM: share(used, g.ram)}, nil
+	s := Sample{Worked: worked, Cores: g.cores, Node: Node{Cores: g.node}, RAM: share(used(g.path), g.ram)}
+	if all, err := work(g.shared); err == nil { // else it is not known
+		s.Node.Worked = all
+	}
+	return s, nil
 }
 
 // limit takes the least of a group's limits and of those that it is in: a pod has no more
 // than what all pods of its node have.
 func (r *Reader) limit(g *group, limits func(path string) (cores, ram float64)) {
-	g.cores, g.node, g.ram = r.cores, r.cores, r.ram
+	g.cores, g.node, g.shared, g.ram = r.cores, r.cores, ".", r.ram
 	for path := g.path; path != "." && path != "/"; path = filepath.Dir(path) {
 		cores, ram := limits(path)
 		if cores > 0 {
 			g.cores = min(g.cores, cores)
-			if path != g.path {
-				g.node = min(g.node, cores)
+			if path != g.path && cores < g.node {
+				g.node, g.shared = cores, path
 			}
 		}
 		if ram > 0 && (g.ram == 0 || ram < g.ram) {
@@ -195,20 +206,23 @@ func podOf(name string) (uid string, ok bool) {
 	return uid, ok && (len(uid) == 36 || len(uid) == 32)
 }
 
-// read2 reads CPU time and memory of a group of version 2.
-func (r *Reader) read2(path string) (worked time.Duration, used float64, err error) {
-	dir := filepath.Join(r.root, path)
-	stat, err := os.ReadFile(filepath.Join(dir, "cpu.stat"))
+// worked2 is the CPU time of a group of version 2, used2 its memory.
+func (r *Reader) worked2(path string) (time.Duration, error) {
+	stat, err := os.ReadFile(filepath.Join(r.root, path, "cpu.stat"))
 	if err != nil {
-		return 0, 0, err
+		return 0, err
 	}
 	for line := range bytes.Lines(stat) {
 		if rest, ok := bytes.CutPrefix(line, []byte("usage_usec ")); ok {
 			us, err := strconv.ParseInt(string(bytes.TrimSpace(rest)), 10, 64)
-			return time.Duration(us) * time.Microsecond, numberIn(dir, "memory.current"), err
+			return time.Duration(us) * time.Microsecond, err
 		}
 	}
-	return 0, 0, errNoTime
+	return 0, errNoTime
+}
+
+func (r *Reader) used2(path string) float64 {
+	return numberIn(filepath.Join(r.root, path), "memory.current")
 }
 
 var errNoTime = errors.New("it has no CPU time")
@@ -224,14 +238,18 @@ func (r *Reader) limits2(path string) (cores, ram float64) {
 	return cores, numberIn(dir, "memory.max")
 }
 
-// read1 reads those of groups of version 1.
-func (r *Reader) read1(path string) (worked time.Duration, used float64, err error) {
+// worked1 is the CPU time of a group of version 1, used1 its memory.
+func (r *Reader) worked1(path string) (time.Duration, error) {
 	text, err := os.ReadFile(filepath.Join(r.root, "cpuacct", path, "cpuacct.usage"))
 	if err != nil {
-		return 0, 0, err
+		return 0, err
 	}
 	ns, err := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64)
-	return time.Duration(ns), numberIn(filepath.Join(r.root, "memory", path), "memory.usage_in_bytes"), err
+	return time.Duration(ns), err
+}
+
+func (r *Reader) used1(path string) float64 {
+	return numberIn(filepath.Join(r.root, "memory", path), "memory.usage_in_bytes")
 }
 
 // limits1 are those of groups of version 1; 0 is none.

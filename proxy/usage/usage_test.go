@@ -35,7 +35,7 @@ func TestVersion2(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := usage.Sample{Worked: 1500 * time.Millisecond, Cores: 2, Node: 8, RAM: 0.25}
+	want := usage.Sample{Worked: 1500 * time.Millisecond, Cores: 2, Node: usage.Node{Cores: 8}, RAM: 0.25}
 	if got, err := r.Read(uid, 0); err != nil || got != want {
 		t.Errorf("%+v, %v", got, err)
 	}
@@ -48,7 +48,8 @@ func TestVersion2(t *testing.T) {
 	}
 	// What it is in has one.
 	write(t, filepath.Join(root, "kubepods.slice/cpu.max"), "5000 10000\n")
-	if got, err := r.Read(uid, 4*time.Second); err != nil || got.Cores != 0.5 || got.Node != 0.5 {
+	write(t, filepath.Join(root, "kubepods.slice/cpu.stat"), "usage_usec 2500000\n")
+	if got, err := r.Read(uid, 4*time.Second); err != nil || got.Cores != 0.5 || got.Node != (usage.Node{Cores: 0.5, Worked: 2500 * time.Millisecond}) {
 		t.Errorf("below a limit of all pods %+v, %v", got, err)
 	}
 }
@@ -56,7 +57,8 @@ func TestVersion2(t *testing.T) {
 func TestVersion1(t *testing.T) {
 	root := t.TempDir()
 	for file, text := range map[string]string{
-		"cpuacct/lab/pods/kubepods/besteffort/pod" + uid + "/cpuacct.usage":        "2000000000\n",
+		"cpuacct/lab/pods/kubepods/besteffort/pod" + uid + "/cpuacct.usage": "2000000000\n",
+		"cpuacct/cpuacct.usage": "9000000000\n",
 		"cpu/lab/pods/kubepods/besteffort/pod" + uid + "/cpu.cfs_quota_us":         "1000\n",
 		"cpu/lab/pods/kubepods/besteffort/pod" + uid + "/cpu.cfs_period_us":        "5000\n",
 		"memory/lab/pods/kubepods/besteffort/pod" + uid + "/memory.usage_in_bytes": "1048576\n",
@@ -68,7 +70,7 @@ func TestVersion1(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := usage.Sample{Worked: 2 * time.Second, Cores: 0.2, Node: 8, RAM: 0.5}
+	want := usage.Sample{Worked: 2 * time.Second, Cores: 0.2, Node: usage.Node{Cores: 8, Worked: 9 * time.Second}, RAM: 0.5}
 	if got, err := r.Read(uid, 0); err != nil || got != want {
 		t.Errorf("%+v, %v", got, err)
 	}

@@ -82,7 +82,7 @@ func (l *loop) take(fd int, client, at netip.AddrPort) {
 	c.client = side{fd: fd, conn: c, to: &c.server, up: true, writable: true}
 	c.server = side{fd: -1, conn: c, to: &c.client}
 	c.choice.Call = dataplane.Call{Target: target, Client: client}
-	if err := l.add(&c.client); err != nil {
+	if err := l.add(&c.client, eventsLeaving); err != nil {
 		l.refuse(fd)
 		return
 	}

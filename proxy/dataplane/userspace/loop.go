@@ -242,13 +242,20 @@ func (l *loop) turns() {
 	}
 }
 
+// What epoll tells of a side: that its peer leaves, and all. Of a client it tells no more than
+// the one until its endpoint is there, which is called meanwhile.
+const (
+	eventsLeaving = unix.EPOLLRDHUP | unix.EPOLLET
+	eventsAll     = unix.EPOLLIN | unix.EPOLLOUT | eventsLeaving
+)
+
 // add has epoll tell of a side.
-func (l *loop) add(s *side) error {
+func (l *loop) add(s *side, events uint32) error {
 	for s.fd >= len(l.sides) {
 		l.sides = append(l.sides, make([]*side, max(64, len(l.sides)))...)
 	}
 	l.sides[s.fd] = s
-	return l.watch(s.fd, unix.EPOLLIN|unix.EPOLLOUT|unix.EPOLLRDHUP|unix.EPOLLET)
+	return l.watch(s.fd, events)
 }
 
 // callNext calls an endpoint for the connection, or refuses it.
@@ -265,7 +272,7 @@ func (c *conn) callNext() {
 		fd, err := call(choice.Endpoint)
 		if err == nil {
 			c.server = side{fd: fd, conn: c, to: &c.client}
-			if err = l.add(&c.server); err == nil {
+			if err = l.add(&c.server, eventsAll); err == nil {
 				l.called(c)
 				return
 			}
@@ -296,6 +303,10 @@ func (c *conn) meet(s *side) {
 		return
 	}
 	s.up = true
+	if err := c.loop.change(c.client.fd, eventsAll); err != nil {
+		c.abort(&c.client)
+		return
+	}
 	c.carry()
 }
 

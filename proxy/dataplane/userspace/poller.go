@@ -47,6 +47,14 @@ func (p *poller) watch(fd int, events uint32) error {
 	return nil
 }
 
+// change has other events of a descriptor be told, at once those that it has already.
+func (p *poller) change(fd int, events uint32) error {
+	if err := unix.EpollCtl(p.epoll, unix.EPOLL_CTL_MOD, fd, &unix.EpollEvent{Events: events, Fd: int32(fd)}); err != nil { //nolint:gosec // a descriptor
+		return fmt.Errorf("watch: %w", err)
+	}
+	return nil
+}
+
 // look is what has happened by now.
 func (p *poller) look(events []unix.EpollEvent) (int, error) {
 	switch n, errno := poll(p.epoll, events); errno {

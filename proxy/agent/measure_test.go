@@ -1,0 +1,93 @@
+package agent
+
+import (
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"skerry.dev/skerry/internal/conntest"
+	"skerry.dev/skerry/internal/netnstest"
+	"skerry.dev/skerry/proxy/dispatch"
+	"skerry.dev/skerry/proxy/reports"
+	"skerry.dev/skerry/proxy/snapshot"
+	"skerry.dev/skerry/proxy/usage"
+)
+
+// Where nobody calls anybody a report a second is sent, by which round trips are known.
+func TestQuiet(t *testing.T) {
+	netnstest.Node(t, []string{"10.1.0.1/24"}, nil)
+	table := dispatch.NewTable("n1", func() time.Duration { return 0 })
+	link, err := reports.Listen(netip.MustParseAddrPort("127.0.0.1:0"), reports.NewBook("n1", 1), func() time.Duration { return 0 })
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = link.Close() }()
+	link.SetKeys([][]byte{make([]byte, 32)})
+	link.SetPeers(map[string]netip.AddrPort{"n2": netip.MustParseAddrPort(conntest.Datagrams(t, func(said []byte, _ net.Addr) []byte { return said }))})
+	a := &agent{table: table, link: link, metrics: newMetrics()}
+	const seconds = 3
+	for range seconds * int(time.Second/reports.Every) {
+		a.measure()
+	}
+	if sent := link.Counts().Sent; sent != seconds {
+		t.Errorf("%d reports in %d s", sent, seconds)
+	}
+}
+
+// Pods have the cores that others leave of their node, though what they use counts by their
+// limits; and some, whatever others use.
+func TestCoresThatOthersLeave(t *testing.T) {
+	const uid = "3f1e2d3c-0b1a-4c5d-8e9f-001122334455"
+	root := t.TempDir()
+	set := func(file string, of time.Duration) {
+		t.Helper()
+		path := filepath.Join(root, file)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, fmt.Appendln(nil, of.Microseconds()), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	work := func(pod, all time.Duration) {
+		t.Helper()
+		set("cpuacct/pods/pod"+uid+"/cpuacct.usage", pod*1000) // in ns
+		set("cpuacct/pods/cpuacct.usage", all*1000)
+	}
+	set("cpu/pods/cpu.cfs_quota_us", 50*time.Millisecond)
+	set("cpu/pods/cpu.cfs_period_us", 100*time.Millisecond)
+	work(0, 0)
+	groups, err := usage.New(root, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := podUse{groups: groups, last: map[snapshot.Key]reported{}}
+	var pod, all, now time.Duration
+	after := func(seconds int, mine, others float64) reports.Service {
+		t.Helper()
+		s := reports.Service{}
+		for range seconds * 10 {
+			now += lately / 10
+			pod += time.Duration(mine * float64(lately) / 10)
+			all += time.Duration((mine + others) * float64(lately) / 10)
+			work(pod, all)
+			s = reports.Service{}
+			p.add(&s, []string{uid}, now)
+		}
+		return s
+	}
+	near := func(a, b float64) bool { return a > b-0.01 && a < b+0.01 }
+	if s := after(1, 0.1, 0); !near(s.Cores, 0.5) || !near(s.CPU, 0.2) {
+		t.Errorf("alone: %+v", s)
+	}
+	if s := after(10, 0.1, 0.2); !near(s.Cores, 0.3) || !near(s.CPU, 0.2) {
+		t.Errorf("beside others: %+v", s)
+	}
+	if s := after(10, 0.1, 0.4); !near(s.Cores, 0.125) {
+		t.Errorf("beside others that leave next to nothing: %+v", s)
+	}
+}
