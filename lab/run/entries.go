@@ -24,6 +24,16 @@ func called(c experiment.Cell, addresses []string) (all []string) {
 	return all
 }
 
+// resetting are the addresses of the entries whose own replica is broken.
+func resetting(t topology.Topology, addresses []string) (all []string) {
+	for i, entry := range t.Entries {
+		if i < len(addresses) && slices.Contains(t.Broken, entry) {
+			all = append(all, addresses[i])
+		}
+	}
+	return all
+}
+
 // entriesOf a cell, with nothing answered yet; none of a cell without a ratio, nor of one
 // whose threads go from entry to entry.
 func entriesOf(c experiment.Cell, nodes []topology.Ref) (all []report.Entry) {

@@ -79,6 +79,23 @@ func TestEntries(t *testing.T) {
 	}
 }
 
+// A replica that is broken answers nobody, and the others all.
+func TestBrokenReplica(t *testing.T) {
+	o, _ := realRun(t, func(o *Options) {
+		atEntries(t, o)
+		o.Experiment.Topology.Broken, o.Experiment.Load.Tool = []topology.Ref{"c1/two"}, nil
+	})
+	input, err := Collect(o.Dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range input.Results {
+		if len(r.Entries) != 3 || r.Entries[0].Rate <= 0 || r.Entries[2].Rate != 0 || r.Summary.Errors == 0 || r.Summary.N == 0 {
+			t.Errorf("%s: entries %+v, %d answers, %d errors", r.Cell, r.Entries, r.Summary.N, r.Summary.Errors)
+		}
+	}
+}
+
 // checkEntries holds the entries to the ratio: all threads are as fast.
 func checkEntries(t *testing.T, r report.Result) {
 	t.Helper()

@@ -3,9 +3,11 @@ package run
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
+	"syscall"
 	"time"
 
 	"skerry.dev/skerry/internal/quantity"
@@ -21,6 +23,16 @@ const datagramPatience = 100 * time.Millisecond
 
 // question asks the workload at an address for a sign of life, once.
 type question func(ctx context.Context, address string) error
+
+// orReset takes a connection that is reset for a sign of life: of who is broken there is no
+// other.
+func (q question) orReset(ctx context.Context, address string) error {
+	err := q(ctx, address)
+	if errors.Is(err, syscall.ECONNRESET) {
+		return nil
+	}
+	return err
+}
 
 // listens finds out whether something listens at an address of a node; a datagram
 // and a broker have to show it by an answer.

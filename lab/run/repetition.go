@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
 
@@ -182,8 +183,12 @@ func (r *runner) measure(ctx context.Context, a *attempt, running *system.Runnin
 	if err != nil {
 		return nil, err
 	}
-	ask := r.question(r.Experiment.Topology.Client, a.Cell.Protocol)
+	ask, resetting := r.question(r.Experiment.Topology.Client, a.Cell.Protocol), resetting(r.Experiment.Topology, addresses)
 	for _, address := range called(a.Cell, addresses) {
+		ask := ask
+		if slices.Contains(resetting, address) {
+			ask = ask.orReset
+		}
 		if err := awaitAnswer(ctx, running, address, ask); err != nil {
 			return nil, err
 		}
