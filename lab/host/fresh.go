@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -37,20 +38,30 @@ func Fresh(f func() error) error {
 	})
 }
 
-// probeGroup is a control group of a name that nobody else tries at the same time.
-func probeGroup(tree cgroup.Tree) cgroup.Group {
-	return tree.Group(groupRoot).Child("probe-" + rand.Text())
-}
-
 // LackingControllers names those of the controllers that no control group of a lab can
 // have. It makes a group where that shows, and removes it.
 func LackingControllers(controllers ...string) (lacking []string, err error) {
+	err = probing(func(_ cgroup.Tree, group cgroup.Group) error {
+		lacking, err = group.Lacks(controllers...)
+		return err
+	})
+	return lacking, err
+}
+
+// probing tries something with a control group as a lab has one, and removes it. Its name nobody
+// else tries at the same time, and it is locked as that of a lab is: no Clean takes it for one
+// that a killed run has left.
+func probing(try func(cgroup.Tree, cgroup.Group) error) error {
 	tree, err := cgroup.FindHere()
 	if err != nil {
-		return nil, err
+		return err
 	}
-	defer removeEmptyRoot(tree)
-	group := probeGroup(tree)
-	defer func() { err = errors.Join(err, group.Remove()) }()
-	return group.Lacks(controllers...)
+	name := "probe-" + strings.ToLower(rand.Text())
+	lock, err := lockLab(name)
+	if err != nil {
+		return err
+	}
+	probe := &Lab{state: state{Name: name}, group: tree.Group(groupRoot).Child(name), lock: lock}
+	err = try(tree, probe.group)
+	return errors.Join(err, probe.group.Remove(), probe.unlock())
 }

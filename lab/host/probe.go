@@ -84,19 +84,15 @@ func probeNamespaces() Finding {
 
 func probeGroups() Finding {
 	f := Finding{What: "control groups", Needed: true}
-	tree, err := cgroup.FindHere()
-	if err == nil {
-		group := probeGroup(tree)
-		if err = group.Make(); err == nil {
-			err = group.Remove()
-		}
-		removeEmptyRoot(tree)
-	}
+	err := probing(func(tree cgroup.Tree, group cgroup.Group) error {
+		f.Detail = fmt.Sprintf("version %d, CPU time and memory are accounted", tree.Version())
+		return group.Make()
+	})
 	if err != nil {
 		f.Detail, f.Remedy = err.Error(), "mount cgroup2 on /sys/fs/cgroup, or run where it is writable"
 		return f
 	}
-	f.Here, f.Detail = true, fmt.Sprintf("version %d, CPU time and memory are accounted", tree.Version())
+	f.Here = true
 	return f
 }
 
