@@ -41,15 +41,16 @@ func (p *poller) close() error { return p.file.Close() }
 
 // watch has events of a descriptor be told.
 func (p *poller) watch(fd int, events uint32) error {
-	if err := unix.EpollCtl(p.epoll, unix.EPOLL_CTL_ADD, fd, &unix.EpollEvent{Events: events, Fd: int32(fd)}); err != nil { //nolint:gosec // a descriptor
-		return fmt.Errorf("watch: %w", err)
-	}
-	return nil
+	return p.control(unix.EPOLL_CTL_ADD, fd, events)
 }
 
 // change has other events of a descriptor be told, at once those that it has already.
 func (p *poller) change(fd int, events uint32) error {
-	if err := unix.EpollCtl(p.epoll, unix.EPOLL_CTL_MOD, fd, &unix.EpollEvent{Events: events, Fd: int32(fd)}); err != nil { //nolint:gosec // a descriptor
+	return p.control(unix.EPOLL_CTL_MOD, fd, events)
+}
+
+func (p *poller) control(how, fd int, events uint32) error {
+	if err := unix.EpollCtl(p.epoll, how, fd, &unix.EpollEvent{Events: events, Fd: int32(fd)}); err != nil { //nolint:gosec // a descriptor
 		return fmt.Errorf("watch: %w", err)
 	}
 	return nil
