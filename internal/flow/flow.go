@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"time"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -126,11 +127,7 @@ func (f Flow) send(fd int, sent []time.Time) error {
 		for j := range f.Segments {
 			fill(packet[j*f.Size:][:f.Size], i+j)
 		}
-		turn := start.Add(time.Duration(i/f.Segments) * f.Gap)
-		for left := time.Until(turn); left > 0; left = time.Until(turn) {
-			span := unix.NsecToTimespec(int64(left))
-			_ = unix.Nanosleep(&span, nil) // a signal may end it early
-		}
+		f.sleepUntil(start.Add(time.Duration(i/f.Segments) * f.Gap))
 		now := time.Now()
 		for j := range f.Segments {
 			sent[i+j] = now
@@ -140,6 +137,20 @@ func (f Flow) send(fd int, sent []time.Time) error {
 		}
 	}
 	return nil
+}
+
+// sleepUntil a time. An urgent thread does so without a word to Go's scheduler: one that came
+// back to it while a thread of no priority had a hand on it would turn, at one core, until the
+// kernel throttled it, for nearly a second.
+func (f Flow) sleepUntil(turn time.Time) {
+	sleep := unix.Syscall
+	if f.Urgent {
+		sleep = unix.RawSyscall
+	}
+	for left := time.Until(turn); left > 0; left = time.Until(turn) {
+		span := unix.NsecToTimespec(int64(left))
+		_, _, _ = sleep(unix.SYS_NANOSLEEP, uintptr(unsafe.Pointer(&span)), 0, 0) // a signal may end it early
+	}
 }
 
 func (f Flow) receive(sender, fd int) (Arrivals, error) {

@@ -79,11 +79,12 @@ func corruption(t *testing.T, l lab) {
 
 func reordering(t *testing.T, l lab) {
 	const count, p = 700, 0.1
-	l.set(t, routed(l.Network, impair.Impairment{Delay: ms(5), Reorder: p, Rate: 1e9})...)
+	l.set(t, routed(l.Network, impair.Impairment{Delay: ms(50), Reorder: p, Rate: 1e9})...)
 	arrivals := l.send(t, flow.Flow{Count: count, Gap: 100 * time.Microsecond})
 	ahead, early := arrivals.Overtaking(), 0
 	for _, a := range arrivals {
-		if a.Delay < 5*time.Millisecond {
+		// Packets without delay may wait for the guest's one core, though not for so long.
+		if a.Delay < 50*time.Millisecond {
 			early++
 		}
 	}

@@ -46,7 +46,7 @@ func refused(t *testing.T, l lab) {
 // changed has a link do something else that takes the same qdiscs, and looks for
 // what it did before: a rate, corruption, and the tails of a distribution.
 func changed(t *testing.T, l lab) {
-	const count = 50
+	const count = 200
 	before := impair.Impairment{Delay: ms(10), Jitter: ms(2), Distribution: impair.Normal, Unordered: true, Corrupt: 1}
 	after := impair.Impairment{Delay: ms(10), Jitter: ms(2), Unordered: true, Loss: 1e-9}
 	slow := impair.Impairment{Delay: ms(10), Rate: 1e6}
