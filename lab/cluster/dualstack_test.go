@@ -51,26 +51,26 @@ func servesBoth(t *testing.T, on site) {
 	}
 }
 
-// dualLink holds that a NodePort of c1 answers a pod of c2 by either family, and its node
+// dualLink holds that a NodePort of c2 answers a pod of c1 by either family, and its node
 // over a link that delays packets of either alike.
-func dualLink(t *testing.T, lab *host.Lab, port int, pod cluster.Pod) {
+func dualLink(t *testing.T, on site, pod cluster.Pod) {
 	t.Helper()
 	const delay = 20 * time.Millisecond
 	does := impair.Impairment{Delay: quantity.Duration(delay)}
-	if err := lab.SetLinks(t.Context(), []host.Link{{From: "c1", To: "c2", Does: does}, {From: "c2", To: "c1", Does: does}}, 1); err != nil {
+	if err := on.lab.SetLinks(t.Context(), []host.Link{{From: "c1", To: "c2", Does: does}, {From: "c2", To: "c1", Does: does}}, 1); err != nil {
 		t.Fatal(err)
 	}
-	node, err := lab.Topology.Node("c1/n")
+	node, err := on.lab.Topology.Node(on.worker())
 	if err != nil {
 		t.Fatal(err)
 	}
-	at := [2]string{netip.AddrPortFrom(node.Data.Addr(), uint16(port)).String(), netip.AddrPortFrom(node.Data6.Addr(), uint16(port)).String()}
+	at := [2]string{netip.AddrPortFrom(node.Data.Addr(), besidePort).String(), netip.AddrPortFrom(node.Data6.Addr(), besidePort).String()}
 	took := [2]time.Duration{time.Hour, time.Minute}
 	alike := func() bool { return max(took[0], took[1]) <= min(took[0], took[1])*6/5 }
 	for try := 0; try < 5 || try < 50 && !alike(); try++ { // the least is without what else the machine does
 		for i, address := range at {
 			began := time.Now()
-			conn, err := lab.Dial(t.Context(), "c2/n", address)
+			conn, err := on.lab.Dial(t.Context(), "c1/worker", address)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -266,7 +266,7 @@ func runsInAPod(t *testing.T, on site) {
 	if err != nil {
 		t.Errorf("%v\n%s", err, &said)
 	}
-	for _, want := range []string{pod.Name + "\n", " inet " + pod.IP + "/", "nameserver 10.201.0.10", "hello.default.svc.cluster.local"} {
+	for _, want := range []string{pod.Name + "\n", " inet " + pod.IP + "/", "nameserver 10.96.0.10", "hello.default.svc.cluster.local"} {
 		if !strings.Contains(said.String(), want) {
 			t.Errorf("it lacks %q:\n%s", want, &said)
 		}
