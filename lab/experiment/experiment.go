@@ -24,6 +24,9 @@ type Experiment struct {
 	Kubernetes *Kubernetes `yaml:"kubernetes,omitempty" json:"kubernetes,omitempty"`
 	// Topology of clusters and nodes.
 	Topology topology.Topology `yaml:"topology" json:"topology"`
+	// Emulator of the links shares the machine's cores with all else of the lab (default), or
+	// is apart: on a core that nothing else of it runs on.
+	Emulator string `yaml:"emulator,omitempty" json:"emulator,omitempty" jsonschema:"enum=shares,enum=apart"`
 	// Scenarios are named sets of impairments; each is a level of the matrix.
 	Scenarios []Scenario `yaml:"scenarios" json:"scenarios" jsonschema:"minItems=1"`
 	// Systems under test, each by the name of its plug-in, or of several that stand

@@ -73,6 +73,14 @@ const (
 	ArrivalsPoisson = "poisson"
 )
 
+// Emulator says on which cores that of the links runs.
+const (
+	// EmulatorShares lets all run on any core. The default.
+	EmulatorShares = "shares"
+	// EmulatorApart keeps all else off the core that the emulator runs on.
+	EmulatorApart = "apart"
+)
+
 // Substrate says what the nodes of a topology are.
 const (
 	// SubstrateHosts has the workload as a process in its node. The default.
@@ -104,6 +112,7 @@ func Read(file string, data []byte) (*Experiment, error) {
 	c := checker{e: e}
 	c.label("name", "experiment", e.Name)
 	c.substrate()
+	c.emulator()
 	for _, p := range e.Topology.Check() {
 		c.add("topology."+p.Path, p.Hint, "%s", p.Message)
 	}
@@ -126,6 +135,18 @@ func Read(file string, data []byte) (*Experiment, error) {
 		return nil, err
 	}
 	return e, nil
+}
+
+// emulator wants a way to run it that there is, and on hosts: what runs in pods is moved by
+// their control groups to cores of its own.
+func (c *checker) emulator() {
+	known := []string{EmulatorShares, EmulatorApart}
+	switch s := c.e.Emulator; {
+	case s != "" && !slices.Contains(known, s):
+		c.add("emulator", nearest.Hint(s, known), "the emulator cannot be %.80q", s)
+	case s == EmulatorApart && c.e.Substrate == SubstrateKubernetes:
+		c.add("emulator", "remove it, or run on hosts", "pods are not kept from the emulator's core")
+	}
 }
 
 // substrate wants one that there is, and of kubernetes what runs on it.

@@ -75,6 +75,8 @@ type Options struct {
 	Backend string
 	// Bound ties the lab to this process: when it ends, Clean removes the lab.
 	Bound bool
+	// Apart gives the emulator of the links a core that nothing else of the lab runs on.
+	Apart bool
 }
 
 // Lab is a topology that is up.
@@ -94,6 +96,8 @@ type state struct {
 	WAN      holder                  `json:"wan"`
 	Links    []Link                  `json:"links"`
 	Seed     uint64                  `json:"seed"`
+	// Apart is the core that the emulator has for itself, 0 for none: it is never the first.
+	Apart int `json:"emulator_core,omitempty"`
 	// Faults in force, the oldest first, and how many there have been.
 	Faults []Fault `json:"faults,omitempty"`
 	Made   int     `json:"faults_made,omitempty"`
@@ -169,7 +173,12 @@ func findGroups() (cgroup.Tree, error) {
 	return cgroup.FindHere()
 }
 
-func (l *Lab) build(ctx context.Context, o Options) error {
+func (l *Lab) build(ctx context.Context, o Options) (err error) {
+	if o.Apart {
+		if l.Apart, err = coreApart(); err != nil {
+			return err
+		}
+	}
 	if err := l.save(); err != nil {
 		return err
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"regexp"
+	"runtime"
 	"strconv"
 	"strings"
 	"testing"
@@ -244,5 +245,31 @@ func TestWrongLinks(t *testing.T) {
 	}
 	if again, err := host.Open(lab.Name); err != nil || len(again.Links) != 2 {
 		t.Errorf("wrong links have changed those in force: %v, %v", again.Links, err)
+	}
+}
+
+// Where the emulator is apart it has a core for itself, on which nothing else of the lab runs,
+// also where another process starts it.
+func TestEmulatorApart(t *testing.T) {
+	if runtime.NumCPU() < 2 {
+		t.Skip("needs 2 cores")
+	}
+	lab := upWith(t, square(), host.Options{Name: labName("apart"), Agent: agent, Backend: "auto", Apart: true})
+	again, err := host.Open(lab.Name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	status, err := lab.LinkStatus(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	const list = "awk '/^Cpus_allowed_list/ {print $2}' /proc/%s/status"
+	own := mustSh(t, lab, "", fmt.Sprintf(list, strconv.Itoa(status.Pid)))
+	for _, l := range []*host.Lab{lab, again} {
+		others := mustSh(t, l, "c1/head", fmt.Sprintf(list, "self"))
+		count := mustSh(t, l, "c1/head", "nproc")
+		if regexp.MustCompile(`^[0-9]+\n$`).FindString(own) == "" || strings.HasSuffix(others, own) || count != fmt.Sprintln(runtime.NumCPU()-1) {
+			t.Errorf("the emulator has the cores %q, another program %q, which are %q of %d", own, others, count, runtime.NumCPU())
+		}
 	}
 }

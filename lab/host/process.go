@@ -84,6 +84,11 @@ func (l *Lab) start(h holder, c Command) (*Process, error) {
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: !c.Foreground}
 	p.cmd.WaitDelay = outputWait
 	err := inNode(h, func() error {
+		if l.Apart != 0 && !c.idle {
+			if err := keepTo(l.Apart, c.Name == linksGroup); err != nil {
+				return err
+			}
+		}
 		if c.Enter != nil {
 			if err := c.Enter(); err != nil {
 				return err

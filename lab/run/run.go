@@ -122,6 +122,7 @@ func (r *runner) run(ctx context.Context, recordOf func(now Record) Record) (err
 	}
 	lab, err := host.Up(ctx, r.Experiment.Topology, host.Options{
 		Name: r.LabName, Agent: r.Agent, Backend: r.Backend, Bound: true,
+		Apart: r.Experiment.Emulator == experiment.EmulatorApart,
 	})
 	if ctx.Err() != nil {
 		err = r.interrupted()

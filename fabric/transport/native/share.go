@@ -31,7 +31,7 @@ func (c *connection) share(now time.Time, lasts bool) {
 	if info == nil {
 		return
 	}
-	sent := count{info.Data_segs_out, info.Total_retrans}
+	sent := countOf(info)
 	floods := before > 0 && sent.minus(c.sent).floods()
 	c.sent = sent
 	meets := crowded(micros(info.Rtt), micros(info.Min_rtt)) && (lasts || floods)

@@ -256,7 +256,7 @@ func (l *lesson) ask(of leg) bool {
 		return false
 	}
 	l.see(time.Now(), micros(info.Rtt), micros(info.Min_rtt), micros(info.Rttvar))
-	l.count, l.rate = count{info.Data_segs_out, info.Total_retrans}, max(l.rate, info.Delivery_rate)
+	l.count, l.rate = countOf(info), max(l.rate, info.Delivery_rate)
 	l.note(info.Delivered, info.Unacked, l.rate)
 	return true
 }
