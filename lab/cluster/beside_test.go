@@ -19,10 +19,14 @@ const besidePort = 30085
 // the very same address of a Service, also from pod to pod of one node, where the answer would
 // go past that address if the bridge were not filtered; and the other by its NodePort.
 func servesBeside(t *testing.T, on site) {
-	for name, workload := range map[string]string{"c1": "static-reply", on.name: "hello-world"} { // of 1000 and 13 bytes
+	type answer struct {
+		workload string
+		bytes    int
+	}
+	for name, want := range map[string]answer{"c1": {"static-reply", 1000}, on.name: {"hello-world", 13}} {
 		at := site{on.lab, name}
 		c := open(t, at)
-		web := cluster.Workload{Name: "beside", Nodes: []topology.Ref{at.worker()}, Port: 8080, NodePort: besidePort, Args: []string{"serve", workload, "--listen", ":8080"}}
+		web := cluster.Workload{Name: "beside", Nodes: []topology.Ref{at.worker()}, Port: 8080, NodePort: besidePort, Args: []string{"serve", want.workload, "--listen", ":8080"}}
 		from := web
 		from.Name, from.NodePort = "asker", besidePort+1
 		for _, w := range []cluster.Workload{web, from} {
@@ -42,9 +46,8 @@ func servesBeside(t *testing.T, on site) {
 		}
 		asker := podOf(t, c, from.Name)
 		for _, address := range []string{pod.IP, service, same} {
-			want := map[string]int{"hello-world": 13, "static-reply": 1000}[workload]
-			if got := askFromPod(t, asker.Pid, "http://"+address+":8080/"); len(got) != want {
-				t.Errorf("%s: %s answers %q, want %d bytes", name, address, got, want)
+			if got := askFromPod(t, asker.Pid, "http://"+address+":8080/"); len(got) != want.bytes {
+				t.Errorf("%s: %s answers %q, want %d bytes", name, address, got, want.bytes)
 			}
 		}
 		if name == on.name {

@@ -186,7 +186,10 @@ func TestChurn(t *testing.T) {
 	}()
 	asked, by := 0, map[string]int{}
 	for churning := true; churning; asked++ {
-		by[askWithin("tcp", "10.96.0.5:80", patience)]++ // a SYN that meets the same port's last connection is sent again after 1 s
+		who, err := askWithin("tcp", "10.96.0.5:80", patience) // a SYN that meets the same port's last connection is sent again after 1 s
+		if by[who]++; who == "" {
+			t.Errorf("connection %d: %v", asked, err)
+		}
 		select {
 		case <-churned:
 			churning = false
@@ -339,21 +342,24 @@ func both(t *testing.T, network, at string) {
 }
 
 // ask is who answers at an address soon; "" is nobody.
-func ask(network, at string) string { return askWithin(network, at, 300*time.Millisecond) }
+func ask(network, at string) string {
+	who, _ := askWithin(network, at, 300*time.Millisecond)
+	return who
+}
 
 // askWithin is who answers at an address, a time after being called and one after being
 // asked at the latest.
-func askWithin(network, at string, most time.Duration) string {
+func askWithin(network, at string, most time.Duration) (string, error) {
 	c, err := net.DialTimeout(network, at, most)
 	if err != nil {
-		return ""
+		return "", err
 	}
 	defer c.Close()
 	_ = c.SetDeadline(time.Now().Add(most))
 	_, _ = c.Write([]byte("?"))
 	b := make([]byte, 100)
-	n, _ := c.Read(b)
-	return string(b[:n])
+	n, err := c.Read(b)
+	return string(b[:n]), err
 }
 
 func await(t *testing.T, what string, is func() bool) {

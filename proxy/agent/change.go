@@ -1,8 +1,10 @@
 package agent
 
 import (
+	"errors"
 	"net/netip"
 
+	"skerry.dev/skerry/proxy/capture"
 	"skerry.dev/skerry/proxy/dataplane/userspace"
 	"skerry.dev/skerry/proxy/reports"
 	"skerry.dev/skerry/proxy/snapshot"
@@ -76,6 +78,10 @@ func (a *agent) bring() {
 		return a.front(key, at)
 	})
 	err := a.rules.Apply(want)
+	if errors.Is(err, capture.ErrPast) {
+		a.log.Warn("connections are brought, but for some that were tried before", "reason", err)
+		err = nil
+	}
 	if a.behind = err != nil; a.behind {
 		a.log.Error("connections are brought as before", "reason", err)
 		return

@@ -237,10 +237,13 @@ func (f *family) bring() []expr.Any {
 	}
 }
 
-// Apply has the kernel bring what is wanted, all of it or, on an error, what was before.
+// Apply has the kernel bring what is wanted, all of it or, on an error but ErrPast, what was
+// before.
 func (r *Rules) Apply(want Wanted) error {
-	for _, f := range r.families {
+	news := make([]past, len(r.families))
+	for i, f := range r.families {
 		gone, come := difference(r.applied.Services, want.Services, func(s Service) bool { return s.At.Addr().Is6() == f.here.Is6() })
+		news[i] = come
 		if err := f.change(r.conn, f.services, elements(gone, serviceKey), elements(come, serviceKey)); err != nil {
 			return err
 		}
@@ -253,7 +256,11 @@ func (r *Rules) Apply(want Wanted) error {
 		return fmt.Errorf("change rules: %w", err)
 	}
 	r.applied = Wanted{maps.Clone(want.Services), maps.Clone(want.NodePorts)}
-	return nil
+	var err error
+	for i, f := range r.families {
+		err = errors.Join(err, news[i].forget(f.table.Family))
+	}
+	return err
 }
 
 // elementsMost is how many elements go in one message, which the kernel bounds.

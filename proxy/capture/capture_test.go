@@ -89,8 +89,12 @@ func teller(t *testing.T, port int) {
 }
 
 // call is what the one at an address says.
-func call(network, at string) string {
-	c, err := net.DialTimeout(network, at, 300*time.Millisecond)
+func call(network, at string) string { return callFrom(nil, network, at) }
+
+// callFrom calls from an address of this node.
+func callFrom(local net.Addr, network, at string) string {
+	d := net.Dialer{Timeout: 300 * time.Millisecond, LocalAddr: local}
+	c, err := d.Dial(network, at)
 	if err != nil {
 		return "nobody"
 	}
@@ -160,6 +164,51 @@ func TestBrings(t *testing.T) {
 	}
 	if got := call("udp", "10.96.0.5:53"); got != "10.1.0.1:4480" {
 		t.Errorf("a port that was moved: %q", got)
+	}
+}
+
+// Who has called before there were rules, and calls again from the same port, is brought too,
+// though the kernel knows the first call. Calls to others stay what they are.
+func TestBringsWhoCalledBefore(t *testing.T) {
+	node(t)
+	teller(t, 4480)
+	r := rules(t)
+	calls := []struct{ network, at, want string }{
+		{"tcp", "10.96.0.5:80", "10.96.0.5:80<nil>"},
+		{"tcp", "[fd96::5]:80", "[fd96::5]:80<nil>"},
+		{"tcp", "10.96.0.6:80", "nobody"},
+		{"udp", "10.96.0.5:80", "10.1.0.1:4480"},
+		{"udp", "[fd96::5]:80", "[fd73::1]:4480"},
+		{"udp", "10.96.0.6:80", "nobody"},
+	}
+	again := func(network, at string) string {
+		here := netip.AddrPortFrom(four, 5000)
+		if strings.HasPrefix(at, "[") {
+			here = netip.AddrPortFrom(six, 5000)
+		}
+		if network == "udp" {
+			return callFrom(net.UDPAddrFromAddrPort(here), network, at)
+		}
+		return callFrom(net.TCPAddrFromAddrPort(here), network, at)
+	}
+	for _, c := range calls {
+		if got := again(c.network, c.at); got != "nobody" {
+			t.Errorf("without rules %s %s: %q", c.network, c.at, got)
+		}
+	}
+	brought := map[capture.Service]uint16{}
+	for _, p := range []snapshot.Protocol{snapshot.TCP, snapshot.UDP} {
+		for _, at := range []string{"10.96.0.5:80", "[fd96::5]:80"} {
+			brought[capture.Service{Protocol: p, At: netip.MustParseAddrPort(at)}] = 4480
+		}
+	}
+	if err := r.Apply(capture.Wanted{Services: brought}); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range calls {
+		if got := again(c.network, c.at); got != c.want {
+			t.Errorf("%s %s: %q, not %q", c.network, c.at, got, c.want)
+		}
 	}
 }
 
