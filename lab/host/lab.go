@@ -96,8 +96,8 @@ type state struct {
 	WAN      holder                  `json:"wan"`
 	Links    []Link                  `json:"links"`
 	Seed     uint64                  `json:"seed"`
-	// Apart is the core that the emulator has for itself, 0 for none: it is never the first.
-	Apart int `json:"emulator_core,omitempty"`
+	// EmulatorCore is what the emulator has for itself, 0 for none: it is never the first.
+	EmulatorCore int `json:"emulator_core,omitempty"`
 	// Faults in force, the oldest first, and how many there have been.
 	Faults []Fault `json:"faults,omitempty"`
 	Made   int     `json:"faults_made,omitempty"`
@@ -175,7 +175,7 @@ func findGroups() (cgroup.Tree, error) {
 
 func (l *Lab) build(ctx context.Context, o Options) (err error) {
 	if o.Apart {
-		if l.Apart, err = coreApart(); err != nil {
+		if l.EmulatorCore, err = coreApart(); err != nil {
 			return err
 		}
 	}

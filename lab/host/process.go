@@ -84,8 +84,8 @@ func (l *Lab) start(h holder, c Command) (*Process, error) {
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: !c.Foreground}
 	p.cmd.WaitDelay = outputWait
 	err := inNode(h, func() error {
-		if l.Apart != 0 && !c.idle {
-			if err := keepTo(l.Apart, c.Name == linksGroup); err != nil {
+		if l.EmulatorCore != 0 && !c.idle {
+			if err := keepTo(l.EmulatorCore, c.Name == linksGroup); err != nil {
 				return err
 			}
 		}
