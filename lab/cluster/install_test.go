@@ -77,7 +77,10 @@ func installs(t *testing.T, on site) {
 			}
 		}
 	}
-	eventually(t, "both pods chosen, of both known", func() error { return balanced(t, on) })
+	// A pod that is ready late is chosen when somebody calls after it.
+	eventually(t, "both pods chosen, of both known", func() error {
+		return errors.Join(answers(t, on, address+":8080"), balanced(t, on))
+	})
 	if uses, err := installed.Use(); err != nil || len(uses) != 3 || uses[on.worker()].CPU <= 0 {
 		t.Errorf("used %+v, %v", uses, err)
 	}
