@@ -25,33 +25,34 @@ func (j judge) draw(s experiment.Side, limit quantity.Duration) measure.Drawn {
 	d, ok := j.drawn[of]
 	if !ok {
 		cell := j.cells[s.Cell]
-		d = cell.draw(s.Metric, float64(limit), source(cell, s.Metric))
+		d = cell.draw(s.Metric, float64(limit), chance(cell, s.Metric))
 		j.drawn[of] = d
 	}
 	return d
 }
 
-// source is a generator that is the cell's and the metric's own.
-func source(c Cell, metric string) *rand.Rand {
+// chance draws the repetitions of all cells alike, since a run takes each of them by
+// turns, and their values by the cell's and the metric's own.
+func chance(c Cell, metric string) measure.Chance {
 	const stream = 0x636c61696d // "claim"
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(c.ID() + metric)) // a hash takes everything
-	return rand.New(rand.NewPCG(h.Sum64(), stream))
+	return measure.Chance{Turns: rand.New(rand.NewPCG(0, stream)), Values: rand.New(rand.NewPCG(h.Sum64(), stream))}
 }
 
-func (c Cell) draw(metric string, limit float64, rng *rand.Rand) measure.Drawn {
+func (c Cell) draw(metric string, limit float64, by measure.Chance) measure.Drawn {
 	nothing := measure.Drawn{Value: math.NaN()}
 	switch metric {
 	case "first":
-		return c.First.DrawQuantile(0.5, rng)
+		return c.First.DrawQuantile(0.5, by)
 	case experiment.MetricRate:
-		return measure.DrawMean(c.Rates, len(c.Rates), rng)
+		return measure.DrawMean(c.Rates, len(c.Rates), by)
 	case experiment.MetricErrors:
 		var hits, of []int
 		for _, s := range c.Repetitions {
 			hits, of = append(hits, s.Errors), append(of, s.Requests)
 		}
-		return measure.DrawShare(hits, of, rng)
+		return measure.DrawShare(hits, of, by)
 	}
 	if c.Values == nil || c.Values.Len() == 0 {
 		return nothing
@@ -59,23 +60,23 @@ func (c Cell) draw(metric string, limit float64, rng *rand.Rand) measure.Drawn {
 	switch metric {
 	case experiment.MetricShare:
 		hits, of := c.Values.HitsOver(limit)
-		return measure.DrawShare(hits, of, rng)
+		return measure.DrawShare(hits, of, by)
 	case "mean":
-		return measure.DrawMean(c.Values.Means(), len(c.Values.Pooled()), rng)
+		return measure.DrawMean(c.Values.Means(), len(c.Values.Pooled()), by)
 	case experiment.MetricIQRMean:
-		return c.Values.DrawIQRMean(rng)
+		return c.Values.DrawIQRMean(by)
 	case experiment.MetricIQR:
-		return c.Values.DrawIQR(rng)
+		return c.Values.DrawIQR(by)
 	case experiment.MetricP25:
-		return c.Values.DrawQuantile(0.25, rng)
+		return c.Values.DrawQuantile(0.25, by)
 	case "p90":
-		return c.Values.DrawQuantile(0.90, rng)
+		return c.Values.DrawQuantile(0.90, by)
 	case "p99":
-		return c.Values.DrawQuantile(0.99, rng)
+		return c.Values.DrawQuantile(0.99, by)
 	case experiment.MetricOfLimit:
-		return c.Values.DrawQuantile(0.5, rng).Under(float64(c.Limit))
+		return c.Values.DrawQuantile(0.5, by).Under(float64(c.Limit))
 	case "p50":
-		return c.Values.DrawQuantile(0.5, rng)
+		return c.Values.DrawQuantile(0.5, by)
 	}
 	return nothing
 }

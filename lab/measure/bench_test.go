@@ -68,7 +68,7 @@ func BenchmarkMedian(b *testing.B) {
 func BenchmarkMedianRatio(b *testing.B) {
 	values, rng := benchCell().Values, rand.New(rand.NewPCG(1, 2))
 	for b.Loop() {
-		MedianRatio(values, values, rng)
+		ratioOf(values, values, rng)
 	}
 }
 

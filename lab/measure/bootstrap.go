@@ -94,17 +94,8 @@ func (r *Repetitions) Pooled() Sorted {
 // its width: 2.7 times that of the plain one. Of one repetition the interval is
 // the plain one, of its requests alone.
 func (r *Repetitions) Quantile(p float64, rng *rand.Rand) Estimate {
-	return contrast([]Drawn{r.DrawQuantile(p, rng)}, 1, func(v []float64) (low, high float64) { return v[0], v[0] })
+	return contrast([]Drawn{r.DrawQuantile(p, Alone(rng))}, 1, func(v []float64) (low, high float64) { return v[0], v[0] })
 }
 
 // Median estimates the median as Quantile does.
 func (r *Repetitions) Median(rng *rand.Rand) Estimate { return r.Quantile(0.5, rng) }
-
-// MedianRatio estimates the median of a over the median of b, as Quantile does
-// a quantile. The two cells are resampled apart, as they were measured apart.
-// It is for times, which are positive: a median of 0 in b makes it infinite or
-// NaN.
-func MedianRatio(a, b *Repetitions, rng *rand.Rand) Estimate {
-	cells := []Drawn{a.DrawQuantile(0.5, rng), b.DrawQuantile(0.5, rng)}
-	return contrast(cells, 1, quotient)
-}

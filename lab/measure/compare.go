@@ -83,10 +83,11 @@ func Compare(pairs []Pair, rule Rule, rng *rand.Rand) []Difference {
 // estimate gives what A and B differ by its intervals. Both figures of the medians are
 // made of the same resamples.
 func (d *Difference) estimate(p Pair, rng *rand.Rand) {
-	medians := []Drawn{p.B.DrawQuantile(0.5, rng), p.A.DrawQuantile(0.5, rng)}
+	by := Alone(rng) // runs had their repetitions at other times
+	medians := []Drawn{p.B.DrawQuantile(0.5, by), p.A.DrawQuantile(0.5, by)}
 	d.Ratio = contrast(medians, 1, quotient)
 	d.Apart = contrast(medians, 1, difference)
-	d.Jitter = contrast([]Drawn{p.B.DrawIQR(rng), p.A.DrawIQR(rng)}, 1, difference)
+	d.Jitter = contrast([]Drawn{p.B.DrawIQR(by), p.A.DrawIQR(by)}, 1, difference)
 }
 
 // quotient and difference are figures of two cells, for contrast.

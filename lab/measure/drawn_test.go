@@ -13,11 +13,11 @@ func TestDrawnFigures(t *testing.T) {
 		d    Drawn
 		want float64
 	}{
-		"quantile": {r.DrawQuantile(0.5, rng), 4},
-		"under":    {r.DrawQuantile(0.5, rng).Under(8), 2},
-		"IQR":      {r.DrawIQR(rng), 2},
-		"IQR mean": {r.DrawIQRMean(rng), 4},
-		"mean":     {DrawMean(r.Means(), 15, rng), 4},
+		"quantile": {r.DrawQuantile(0.5, Alone(rng)), 4},
+		"under":    {r.DrawQuantile(0.5, Alone(rng)).Under(8), 2},
+		"IQR":      {r.DrawIQR(Alone(rng)), 2},
+		"IQR mean": {r.DrawIQRMean(Alone(rng)), 4},
+		"mean":     {DrawMean(r.Means(), 15, Alone(rng)), 4},
 	} {
 		mean := Sorted(c.d.Draws).Mean()
 		if c.d.Value != c.want || c.d.N != 15 || c.d.Repetitions != 3 || math.Abs(mean-c.want) > 0.5 {
@@ -26,7 +26,7 @@ func TestDrawnFigures(t *testing.T) {
 	}
 	for _, values := range [][]float64{{1, 1, 1, 1, 5}, {1, 1, 1, 2, 9}} {
 		ties := Repeat([][]float64{values, {1, 1, 1, 1, 5}})
-		if e := Contrast([]Drawn{ties.DrawIQR(rng)}, 1, first); e.Low != 0 || !(e.High > 0) || e.Value < 0 {
+		if e := Contrast([]Drawn{ties.DrawIQR(Alone(rng))}, 1, first); e.Low != 0 || !(e.High > 0) || e.Value < 0 {
 			t.Errorf("quartiles that tie lie %+v apart, want 0 or more", e)
 		}
 	}
@@ -34,7 +34,7 @@ func TestDrawnFigures(t *testing.T) {
 		t.Errorf("over 5 there are %v of %v, want 0 1 2 of 5 5 5", hits, of)
 	}
 	for _, d := range []Drawn{
-		(&Repetitions{}).DrawQuantile(0.5, rng), (*Repetitions)(nil).DrawIQR(rng), DrawMean(nil, 0, rng), DrawShare(nil, nil, rng),
+		(&Repetitions{}).DrawQuantile(0.5, Alone(rng)), (*Repetitions)(nil).DrawIQR(Alone(rng)), DrawMean(nil, 0, Alone(rng)), DrawShare(nil, nil, Alone(rng)),
 	} {
 		if e := Contrast([]Drawn{d}, 1, first); !math.IsNaN(e.Value) || !math.IsNaN(e.Low) {
 			t.Errorf("nothing has the figure %+v", e)
@@ -49,7 +49,7 @@ func TestShares(t *testing.T) {
 		for i := range of {
 			of[i] = 1000
 		}
-		return Contrast([]Drawn{DrawShare(hits, of, rng)}, 1, first)
+		return Contrast([]Drawn{DrawShare(hits, of, Alone(rng))}, 1, first)
 	}
 	none, one, all := share(0, 0, 0), share(0, 0, 1), share(1000, 1000, 1000)
 	if none.Value != 0 || none.Low != 0 || none.High < 0.0005 || none.High > 0.01 {

@@ -33,17 +33,17 @@ type part struct {
 	repetition, lo, hi, n int
 }
 
-// node draws the repetitions of a resample, or takes each once without rng.
-func (r *Repetitions) node(rng *rand.Rand) node {
+// node draws the repetitions of a resample, or takes each once without Chance.
+func (r *Repetitions) node(by Chance) node {
 	times := make([]int, len(r.sorted))
 	for i := range times {
 		drawn := i
-		if rng != nil {
-			drawn = rng.IntN(len(times))
+		if by.Turns != nil {
+			drawn = by.Turns.IntN(len(times))
 		}
 		times[drawn]++
 	}
-	return r.times(times, rng)
+	return r.times(times, by.Values)
 }
 
 // times is a node of each repetition as many times as it says. Without rng, no
