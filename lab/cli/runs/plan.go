@@ -13,6 +13,7 @@ import (
 	"skerry.dev/skerry/internal/console"
 	"skerry.dev/skerry/lab/cli/source"
 	"skerry.dev/skerry/lab/cli/verb"
+	"skerry.dev/skerry/lab/experiment"
 	"skerry.dev/skerry/lab/system"
 )
 
@@ -79,6 +80,9 @@ func printPlan(cmd *cobra.Command, _ string, s source.File) error {
 	}
 	cmd.Printf("\n%d cells x %d repetitions, about %s on %d cores\n",
 		len(cells), s.Repetitions, total.Round(time.Second), runtime.NumCPU())
+	if s.Emulator == experiment.EmulatorApart {
+		cmd.Println("the emulator of links has one of them for itself")
+	}
 	return printLacks(cmd, s.Lacks())
 }
 
