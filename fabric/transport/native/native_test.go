@@ -8,6 +8,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -139,7 +140,8 @@ func to(address string) transport.Backend {
 // the other.
 func TestStreams(t *testing.T) {
 	p := newPair(t, 1, to(conntest.Listen(t, conntest.Echo)))
-	for _, size := range []int{0, 1, 60, 64 << 10, 64<<10 + 1, 5 << 20} {
+	sizes := slices.Repeat([]int{0, 1, 60, 64 << 10, 64<<10 + 1, 5 << 20}, 2)
+	for _, size := range sizes {
 		said := make([]byte, size)
 		_, _ = rand.Read(said)
 		app := conntest.Dial(t, p.front)
@@ -156,9 +158,10 @@ func TestStreams(t *testing.T) {
 			t.Errorf("%d bytes: %v", size, err)
 		}
 	}
-	// Twice what is in use, one ahead, and one to share.
-	if n := p.dialled.Load(); n > 4 {
-		t.Errorf("%d connections for one stream after the other", n)
+	// Twice what is in use, one ahead, and one to share; two are in use where an application
+	// has its end before the connection is free.
+	if n := p.dialled.Load(); n > 6 {
+		t.Errorf("%d connections for %d streams, one after the other", n, len(sizes))
 	}
 }
 
