@@ -65,11 +65,15 @@ func OriginalDestination(fd int, local netip.AddrPort) (netip.AddrPort, error) {
 	case errno != 0:
 		return netip.AddrPort{}, fmt.Errorf("original destination: %w", errno)
 	}
-	// struct sockaddr_in or sockaddr_in6: family, port, and the address behind it, which in
-	// the latter follows the flow.
+	return AddressOf(raw), nil
+}
+
+// AddressOf is that of a struct sockaddr_in or sockaddr_in6: family, port, and the address
+// behind it, which in the latter follows the flow.
+func AddressOf(raw [unix.SizeofSockaddrInet6]byte) netip.AddrPort {
 	port := binary.BigEndian.Uint16(raw[2:])
-	if local.Addr().Is6() {
-		return netip.AddrPortFrom(netip.AddrFrom16([16]byte(raw[8:24])), port), nil
+	if binary.NativeEndian.Uint16(raw[:]) == unix.AF_INET6 {
+		return netip.AddrPortFrom(netip.AddrFrom16([16]byte(raw[8:24])).Unmap(), port)
 	}
-	return netip.AddrPortFrom(netip.AddrFrom4([4]byte(raw[4:8])), port), nil
+	return netip.AddrPortFrom(netip.AddrFrom4([4]byte(raw[4:8])), port)
 }

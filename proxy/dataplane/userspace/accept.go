@@ -12,7 +12,7 @@ import (
 // accept takes what waits at a listener.
 func (l *loop) accept(listener int, at netip.AddrPort) {
 	for range acceptsMost {
-		fd, from, err := unix.Accept4(listener, unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC)
+		fd, from, err := accept(listener)
 		if errors.Is(err, unix.EMFILE) || errors.Is(err, unix.ENFILE) {
 			l.shed(listener)
 			return
@@ -22,10 +22,10 @@ func (l *loop) accept(listener int, at netip.AddrPort) {
 		}
 		l.counts.accepted.Add(1)
 		if least := l.plane.least(); l.counts.open.Load() > least.counts.open.Load()*5/4+unevenMost &&
-			least.tell(func(other *loop) { other.take(fd, fromKernel(from), at) }) {
+			least.tell(func(other *loop) { other.take(fd, from, at) }) {
 			continue
 		}
-		l.take(fd, fromKernel(from), at)
+		l.take(fd, from, at)
 	}
 }
 
@@ -33,7 +33,7 @@ func (l *loop) accept(listener int, at netip.AddrPort) {
 // it would else wait, and be told of again and again.
 func (l *loop) shed(listener int) {
 	_ = unix.Close(l.kept)
-	if fd, _, err := unix.Accept4(listener, unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC); err == nil {
+	if fd, _, err := accept(listener); err == nil {
 		l.refuse(fd)
 	}
 	l.kept = keep()
@@ -93,5 +93,5 @@ func (l *loop) take(fd int, client, at netip.AddrPort) {
 func (l *loop) refuse(fd int) {
 	l.counts.refused.Add(1)
 	lingerNot(fd)
-	_ = unix.Close(fd)
+	release(fd)
 }

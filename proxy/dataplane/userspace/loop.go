@@ -276,7 +276,7 @@ func (c *conn) callNext() {
 				l.called(c)
 				return
 			}
-			_ = unix.Close(fd)
+			release(fd)
 		}
 		c.done(dataplane.Failed)
 	}
@@ -298,7 +298,7 @@ func (c *conn) meet(s *side) {
 		return
 	}
 	c.loop.reached(c)
-	if errno, err := unix.GetsockoptInt(s.fd, unix.SOL_SOCKET, unix.SO_ERROR); err != nil || errno != 0 {
+	if pending(s.fd) != 0 {
 		c.unreached()
 		return
 	}
@@ -321,7 +321,7 @@ func (c *conn) unreached() {
 	l := c.loop
 	l.counts.unreached.Add(1)
 	l.sides[c.server.fd] = nil
-	_ = unix.Close(c.server.fd)
+	release(c.server.fd)
 	c.server.fd = -1
 	c.done(dataplane.Failed)
 	c.callNext()
@@ -393,7 +393,7 @@ func (l *loop) closeAll() {
 			}
 			if s.fd >= 0 {
 				l.sides[s.fd] = nil
-				_ = unix.Close(s.fd)
+				release(s.fd)
 			}
 		}
 		l.counts.open.Add(-1)

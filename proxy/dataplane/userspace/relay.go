@@ -251,7 +251,7 @@ func (s *side) finish() {
 		c.close(c.outcome())
 		return
 	}
-	_ = unix.Shutdown(s.to.fd, unix.SHUT_WR) // a side that has gone is told by epoll
+	endWrites(s.to.fd)
 }
 
 // outcome is that of a connection which both sides have ended: an endpoint that ends it

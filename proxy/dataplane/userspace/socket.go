@@ -3,8 +3,6 @@ package userspace
 import (
 	"errors"
 	"net/netip"
-	"syscall"
-	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -58,23 +56,6 @@ func address(a netip.AddrPort) unix.Sockaddr {
 	return &unix.SockaddrInet6{Addr: a.Addr().As16(), Port: int(a.Port())}
 }
 
-// fromKernel is an address as the kernel has given it.
-func fromKernel(s unix.Sockaddr) netip.AddrPort {
-	switch s := s.(type) {
-	case *unix.SockaddrInet4:
-		return netip.AddrPortFrom(netip.AddrFrom4(s.Addr), uint16(s.Port)) //nolint:gosec // a port
-	case *unix.SockaddrInet6:
-		return netip.AddrPortFrom(netip.AddrFrom16(s.Addr).Unmap(), uint16(s.Port)) //nolint:gosec // a port
-	default:
-		return netip.AddrPort{}
-	}
-}
-
-func localOf(fd int) (netip.AddrPort, error) {
-	s, err := unix.Getsockname(fd)
-	return fromKernel(s), err
-}
-
 // call begins a connection; it is there when the socket can be written to.
 func call(to netip.AddrPort) (fd int, err error) {
 	fd, err = unix.Socket(family(to.Addr()), unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
@@ -82,8 +63,8 @@ func call(to netip.AddrPort) (fd int, err error) {
 		return -1, err
 	}
 	setUp(fd)
-	if err := unix.Connect(fd, address(to)); err != nil && !errors.Is(err, unix.EINPROGRESS) {
-		_ = unix.Close(fd)
+	if err := connect(fd, to); err != nil {
+		release(fd)
 		return -1, err
 	}
 	return fd, nil
@@ -96,39 +77,16 @@ const (
 	keepCount = 3
 )
 
-// setUp has small writes leave at once, and a peer that is gone noticed. That an option
-// is refused changes nothing that a connection could not be carried without.
+// setUp has small writes leave at once, and a peer that is gone noticed.
 func setUp(fd int) {
-	_ = unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_NODELAY, 1)
-	_ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_KEEPALIVE, 1)
-	_ = unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_KEEPIDLE, keepIdle)
-	_ = unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_KEEPINTVL, keepEvery)
-	_ = unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_KEEPCNT, keepCount)
+	set(fd, unix.IPPROTO_TCP, unix.TCP_NODELAY, 1)
+	set(fd, unix.SOL_SOCKET, unix.SO_KEEPALIVE, 1)
+	set(fd, unix.IPPROTO_TCP, unix.TCP_KEEPIDLE, keepIdle)
+	set(fd, unix.IPPROTO_TCP, unix.TCP_KEEPINTVL, keepEvery)
+	set(fd, unix.IPPROTO_TCP, unix.TCP_KEEPCNT, keepCount)
 }
 
 // lingerNot has the peer of a connection see a reset as it is closed.
 func lingerNot(fd int) {
 	_ = unix.SetsockoptLinger(fd, unix.SOL_SOCKET, unix.SO_LINGER, &unix.Linger{Onoff: 1})
-}
-
-// The calls of the relay never block, so the scheduler need not know of them.
-
-func read(fd int, into []byte) (int, syscall.Errno) {
-	n, _, errno := syscall.RawSyscall(unix.SYS_READ, uintptr(fd), uintptr(unsafe.Pointer(&into[0])), uintptr(len(into))) //nolint:gosec // read fills it
-	return int(n), errno                                                                                                 //nolint:gosec // no more than len
-}
-
-func write(fd int, from []byte) (int, syscall.Errno) {
-	n, _, errno := syscall.RawSyscall6(unix.SYS_SENDTO, uintptr(fd), uintptr(unsafe.Pointer(&from[0])), uintptr(len(from)), unix.MSG_NOSIGNAL, 0, 0) //nolint:gosec // send reads it
-	return int(n), errno                                                                                                                             //nolint:gosec // no more than len
-}
-
-func poll(epoll int, into []unix.EpollEvent) (int, syscall.Errno) {
-	n, _, errno := syscall.RawSyscall6(unix.SYS_EPOLL_PWAIT, uintptr(epoll), uintptr(unsafe.Pointer(&into[0])), uintptr(len(into)), 0, 0, 0) //nolint:gosec // epoll fills it
-	return int(n), errno                                                                                                                     //nolint:gosec // no more than len
-}
-
-func splice(from, to, most int) (int, syscall.Errno) {
-	n, _, errno := syscall.RawSyscall6(unix.SYS_SPLICE, uintptr(from), 0, uintptr(to), 0, uintptr(most), unix.SPLICE_F_NONBLOCK|unix.SPLICE_F_MOVE)
-	return int(n), errno //nolint:gosec // no more than most
 }

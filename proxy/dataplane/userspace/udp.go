@@ -102,17 +102,16 @@ func (l *loop) closeFront(fd int) {
 		l.endSession(s, dataplane.Served)
 	}
 	delete(l.fronts, fd)
-	_ = unix.Close(fd)
+	release(fd)
 }
 
 // forward takes datagrams of clients.
 func (l *loop) forward(f *front) {
 	for range datagramsMost {
-		n, from, err := unix.Recvfrom(f.fd, l.scratch, 0)
-		if err != nil {
+		n, client, errno := receive(f.fd, l.scratch)
+		if errno != 0 {
 			return
 		}
-		client := fromKernel(from)
 		s := f.sessions[client]
 		if s == nil {
 			if s = l.session(f, client); s == nil {
@@ -122,7 +121,7 @@ func (l *loop) forward(f *front) {
 		}
 		s.lastUse = l.now()
 		l.counts.in.Add(int64(n))
-		if err := unix.Send(s.fd, l.scratch[:n], unix.MSG_NOSIGNAL); errors.Is(err, unix.ECONNREFUSED) {
+		if _, errno := write(s.fd, l.scratch[:n]); errno == unix.ECONNREFUSED {
 			l.endSession(s, dataplane.Failed)
 		}
 	}
@@ -142,7 +141,7 @@ func (l *loop) session(f *front, client netip.AddrPort) *session {
 	s := &session{fd: -1, front: f, client: client, choice: choice, chosen: true}
 	s.fd, err = unix.Socket(family(choice.Endpoint.Addr()), unix.SOCK_DGRAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
 	if err == nil {
-		err = unix.Connect(s.fd, address(choice.Endpoint))
+		err = connect(s.fd, choice.Endpoint)
 	}
 	if err == nil {
 		err = l.watch(s.fd, unix.EPOLLIN)
@@ -160,13 +159,13 @@ func (l *loop) session(f *front, client netip.AddrPort) *session {
 // reply takes answers of an endpoint.
 func (l *loop) reply(s *session) {
 	for range datagramsMost {
-		n, _, err := unix.Recvfrom(s.fd, l.scratch, 0)
+		n, _, errno := receive(s.fd, l.scratch)
 		switch {
-		case errors.Is(err, unix.EAGAIN):
+		case errno == unix.EAGAIN:
 			return
-		case errors.Is(err, unix.EINTR):
+		case errno == unix.EINTR:
 			continue
-		case err != nil: // nobody listens there
+		case errno != 0: // nobody listens there
 			l.endSession(s, dataplane.Failed)
 			return
 		}
@@ -177,7 +176,7 @@ func (l *loop) reply(s *session) {
 			l.plane.chooser.Answered(&s.choice)
 			l.plane.chooser.Done(&s.choice, dataplane.Served)
 		}
-		_ = unix.Sendto(s.front.fd, l.scratch[:n], unix.MSG_NOSIGNAL, address(s.client)) // lost, as datagrams may be
+		send(s.front.fd, l.scratch[:n], s.client)
 	}
 }
 
@@ -191,7 +190,7 @@ func (l *loop) endSession(s *session, o dataplane.Outcome) {
 	delete(l.answering, s.fd)
 	l.sessionCount--
 	if s.fd >= 0 {
-		_ = unix.Close(s.fd)
+		release(s.fd)
 	}
 }
 

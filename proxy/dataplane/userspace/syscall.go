@@ -1,0 +1,118 @@
+package userspace
+
+import (
+	"encoding/binary"
+	"net/netip"
+	"syscall"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"skerry.dev/skerry/proxy/dataplane"
+)
+
+// The calls of a loop never block, so Go's scheduler need not know of them. Told of one it
+// wakes its monitor, which then looks fifty times in a ms whether the call has ended:
+// docs/adr/0047-userspace-plane.md.
+
+// accept takes the next connection of a listener, and says who calls.
+func accept(listener int) (fd int, from netip.AddrPort, err error) {
+	var raw [unix.SizeofSockaddrInet6]byte
+	size := uint32(len(raw))
+	n, _, errno := syscall.RawSyscall6(unix.SYS_ACCEPT4, uintptr(listener), uintptr(unsafe.Pointer(&raw)), uintptr(unsafe.Pointer(&size)), unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0, 0) //nolint:gosec // accept4 fills them
+	if errno != 0 {
+		return -1, from, errno
+	}
+	return int(n), dataplane.AddressOf(raw), nil //nolint:gosec // a descriptor
+}
+
+// localOf is the address that a socket has here.
+func localOf(fd int) (netip.AddrPort, error) {
+	var raw [unix.SizeofSockaddrInet6]byte
+	size := uint32(len(raw))
+	_, _, errno := syscall.RawSyscall(unix.SYS_GETSOCKNAME, uintptr(fd), uintptr(unsafe.Pointer(&raw)), uintptr(unsafe.Pointer(&size))) //nolint:gosec // getsockname fills them
+	if errno != 0 {
+		return netip.AddrPort{}, errno
+	}
+	return dataplane.AddressOf(raw), nil
+}
+
+// connect begins a connection: an error of EINPROGRESS is none.
+func connect(fd int, to netip.AddrPort) error {
+	raw, size := sockaddr(to)
+	_, _, errno := syscall.RawSyscall(unix.SYS_CONNECT, uintptr(fd), uintptr(unsafe.Pointer(&raw)), size) //nolint:gosec // connect reads it
+	if errno != 0 && errno != unix.EINPROGRESS {
+		return errno
+	}
+	return nil
+}
+
+// sockaddr is what dataplane.AddressOf reads.
+func sockaddr(a netip.AddrPort) (raw [unix.SizeofSockaddrInet6]byte, size uintptr) {
+	ip := a.Addr().Unmap()
+	binary.NativeEndian.PutUint16(raw[:], uint16(family(ip))) //nolint:gosec // a family
+	binary.BigEndian.PutUint16(raw[2:], a.Port())
+	if ip.Is4() {
+		copy(raw[4:], ip.AsSlice())
+		return raw, unix.SizeofSockaddrInet4
+	}
+	copy(raw[8:], ip.AsSlice())
+	return raw, unix.SizeofSockaddrInet6
+}
+
+// receive takes a datagram, and says who sent it.
+func receive(fd int, into []byte) (n int, from netip.AddrPort, errno syscall.Errno) {
+	var raw [unix.SizeofSockaddrInet6]byte
+	size := uint32(len(raw))
+	got, _, errno := syscall.RawSyscall6(unix.SYS_RECVFROM, uintptr(fd), uintptr(unsafe.Pointer(&into[0])), uintptr(len(into)), 0, uintptr(unsafe.Pointer(&raw)), uintptr(unsafe.Pointer(&size))) //nolint:gosec // recvfrom fills them
+	return int(got), dataplane.AddressOf(raw), errno                                                                                                                                              //nolint:gosec // no more than len
+}
+
+// send sends a datagram. One that the kernel does not take is lost, as datagrams may be.
+func send(fd int, datagram []byte, to netip.AddrPort) {
+	raw, size := sockaddr(to)
+	_, _, _ = syscall.RawSyscall6(unix.SYS_SENDTO, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(datagram))), uintptr(len(datagram)), unix.MSG_NOSIGNAL, uintptr(unsafe.Pointer(&raw)), size) //nolint:gosec // sendto reads them
+}
+
+// pending is why a connection has failed, 0 where it has not.
+func pending(fd int) syscall.Errno {
+	var failed int32
+	size := uint32(unsafe.Sizeof(failed))
+	_, _, errno := syscall.RawSyscall6(unix.SYS_GETSOCKOPT, uintptr(fd), unix.SOL_SOCKET, unix.SO_ERROR, uintptr(unsafe.Pointer(&failed)), uintptr(unsafe.Pointer(&size)), 0) //nolint:gosec // getsockopt fills them
+	if errno != 0 {
+		return errno
+	}
+	return syscall.Errno(failed) //nolint:gosec // a number of an error
+}
+
+// set sets an option. That one is refused changes nothing that a connection could not be
+// carried without.
+func set(fd, level, option int, value int32) {
+	_, _, _ = syscall.RawSyscall6(unix.SYS_SETSOCKOPT, uintptr(fd), uintptr(level), uintptr(option), uintptr(unsafe.Pointer(&value)), unsafe.Sizeof(value), 0) //nolint:gosec // setsockopt reads it
+}
+
+// endWrites says that nothing more comes. A side that has gone is told by epoll.
+func endWrites(fd int) { _, _, _ = syscall.RawSyscall(unix.SYS_SHUTDOWN, uintptr(fd), unix.SHUT_WR, 0) }
+
+// release gives a descriptor back.
+func release(fd int) { _, _, _ = syscall.RawSyscall(unix.SYS_CLOSE, uintptr(fd), 0, 0) }
+
+func read(fd int, into []byte) (int, syscall.Errno) {
+	n, _, errno := syscall.RawSyscall(unix.SYS_READ, uintptr(fd), uintptr(unsafe.Pointer(&into[0])), uintptr(len(into))) //nolint:gosec // read fills it
+	return int(n), errno                                                                                                 //nolint:gosec // no more than len
+}
+
+func write(fd int, from []byte) (int, syscall.Errno) {
+	n, _, errno := syscall.RawSyscall6(unix.SYS_SENDTO, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(from))), uintptr(len(from)), unix.MSG_NOSIGNAL, 0, 0) //nolint:gosec // send reads it
+	return int(n), errno                                                                                                                                           //nolint:gosec // no more than len
+}
+
+func poll(epoll int, into []unix.EpollEvent) (int, syscall.Errno) {
+	n, _, errno := syscall.RawSyscall6(unix.SYS_EPOLL_PWAIT, uintptr(epoll), uintptr(unsafe.Pointer(&into[0])), uintptr(len(into)), 0, 0, 0) //nolint:gosec // epoll fills it
+	return int(n), errno                                                                                                                     //nolint:gosec // no more than len
+}
+
+func splice(from, to, most int) (int, syscall.Errno) {
+	n, _, errno := syscall.RawSyscall6(unix.SYS_SPLICE, uintptr(from), 0, uintptr(to), 0, uintptr(most), unix.SPLICE_F_NONBLOCK|unix.SPLICE_F_MOVE)
+	return int(n), errno //nolint:gosec // no more than most
+}
