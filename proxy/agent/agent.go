@@ -132,6 +132,9 @@ func (a *agent) open() (err error) {
 // close gives it back.
 func (a *agent) close() (err error) {
 	a.health.close()
+	if a.pods.groups != nil {
+		a.pods.groups.Close()
+	}
 	if a.rules != nil {
 		err = a.rules.Close()
 	}

@@ -1,11 +1,10 @@
 // Package usage reads what the pods of this node use from their control groups, of
 // version 1 or 2: CPU time, how many cores they may use, and what of their memory. It
-// wants nothing of the kubelet or of an API server, and takes some tens of microseconds a
+// wants nothing of the kubelet or of an API server, and takes some microseconds a
 // pod. Start at Reader.
 package usage
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -14,6 +13,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 const (
@@ -26,25 +27,30 @@ const (
 // A Reader finds control groups below a folder, and remembers where. It is not for
 // concurrent use.
 type Reader struct {
-	root  string
-	cores float64 // of the machine, for pods without a limit
-	ram   float64
-	found map[string]*group // by UID
-	next  time.Duration     // when those that were not found are looked for again
+	layout
+	cores  float64 // of the machine, for pods without a limit
+	ram    float64
+	found  map[string]*group // by UID
+	next   time.Duration     // when those that were not found are looked for again
+	buffer [4096]byte        // for texts, of which the first line counts
 }
 
-// group is a pod's control group.
+// group is a pod's control group. Its files stay open: to open one takes ten times as long
+// as to read it.
 type group struct {
-	path   string // below the root, or with version 1 below the controller's
-	cores  float64
-	node   float64       // cores of what it is in,
-	shared string        // the group that has these
+	path   string        // below the root, or with version 1 below the controller's
+	cores  float64       // its limit
+	node   float64       // cores of what it is in, which has used all
 	ram    float64       // limit in bytes
-	limits time.Duration // when these two are read again
+	worked int           // descriptors of CPU time,
+	all    int           // of that of what it is in, -1 where that is not known,
+	used   int           // and of memory
+	fresh  time.Duration // until when all this counts
 }
 
-// limitsEvery is how often limits are read: they change when somebody resizes a pod.
-const limitsEvery = time.Second
+// freshFor is how long files stay open, and limits are taken to be what they were: they
+// change when somebody resizes a pod.
+const freshFor = time.Second
 
 // A Sample is what a pod uses.
 type Sample struct {
@@ -68,8 +74,8 @@ var ErrNoPod = errors.New("the pod has no control group here")
 
 // New reads below a folder: /sys/fs/cgroup, or where a container has that of its node.
 func New(root string, cores int) (*Reader, error) {
-	r := &Reader{root: root, cores: float64(cores), found: map[string]*group{}}
-	if _, err := os.Stat(r.searched()); err != nil {
+	r := &Reader{layout: layoutOf(root), cores: float64(cores), found: map[string]*group{}}
+	if _, err := os.Stat(r.groups); err != nil {
 		return nil, fmt.Errorf("%w at %s: %w", ErrNoGroups, root, err)
 	}
 	r.ram = memory()
@@ -91,63 +97,91 @@ func memory() float64 {
 	return 0
 }
 
-// v2 says whether the groups are of version 2.
-func (r *Reader) v2() bool {
-	_, err := os.Stat(filepath.Join(r.root, "cgroup.controllers"))
-	return err == nil
-}
-
-// searched is the folder that has a folder for each group.
-func (r *Reader) searched() string {
-	if r.v2() {
-		return r.root
-	}
-	return filepath.Join(r.root, "cpuacct")
-}
-
 // Read is what a pod uses; now is the time since any one moment.
 func (r *Reader) Read(uid string, now time.Duration) (Sample, error) {
 	g, err := r.group(uid, now)
 	if err != nil {
 		return Sample{}, err
 	}
-	work, used, limits := r.worked1, r.used1, r.limits1
-	if r.v2() {
-		work, used, limits = r.worked2, r.used2, r.limits2
+	if now >= g.fresh {
+		if err = r.refresh(g); err == nil {
+			g.fresh = now + freshFor
+		}
 	}
-	worked, err := work(g.path)
-	if errors.Is(err, fs.ErrNotExist) {
+	var worked time.Duration
+	if err == nil {
+		worked, err = r.worked(r.text(g.worked))
+	}
+	switch {
+	case errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENODEV):
+		g.close()
 		delete(r.found, uid)
 		return Sample{}, fmt.Errorf("%w: %s", ErrNoPod, uid)
-	}
-	if err != nil {
+	case err != nil:
 		return Sample{}, fmt.Errorf("read control group %s: %w", g.path, err)
 	}
-	if now >= g.limits {
-		r.limit(g, limits)
-		g.limits = now + limitsEvery
-	}
-	s := Sample{Worked: worked, Cores: g.cores, Node: Node{Cores: g.node}, RAM: share(used(g.path), g.ram)}
-	if all, err := work(g.shared); err == nil { // else it is not known
+	used, _ := r.text(g.used)
+	s := Sample{Worked: worked, Cores: g.cores, Node: Node{Cores: g.node}, RAM: share(number(used), g.ram)}
+	if all, err := r.worked(r.text(g.all)); err == nil { // else it is not known
 		s.Node.Worked = all
 	}
 	return s, nil
 }
 
-// limit takes the least of a group's limits and of those that it is in: a pod has no more
-// than what all pods of its node have.
-func (r *Reader) limit(g *group, limits func(path string) (cores, ram float64)) {
-	g.cores, g.node, g.shared, g.ram = r.cores, r.cores, ".", r.ram
+// Close gives back what is open.
+func (r *Reader) Close() {
+	for _, g := range r.found {
+		g.close()
+	}
+	clear(r.found)
+}
+
+// text is that of an open file, until the next is read.
+func (r *Reader) text(fd int) ([]byte, error) {
+	if fd < 0 {
+		return nil, fs.ErrNotExist
+	}
+	n, err := unix.Pread(fd, r.buffer[:], 0)
+	return r.buffer[:max(n, 0)], err
+}
+
+// refresh opens a group's files, and takes the least of its limits and of those that it is
+// in: a pod has no more than what all pods of its node have.
+func (r *Reader) refresh(g *group) (err error) {
+	g.close()
+	g.cores, g.node, g.ram = r.cores, r.cores, r.ram
+	shared := "."
 	for path := g.path; path != "." && path != "/"; path = filepath.Dir(path) {
-		cores, ram := limits(path)
+		cores, ram := r.limits(path)
 		if cores > 0 {
 			g.cores = min(g.cores, cores)
 			if path != g.path && cores < g.node {
-				g.node, g.shared = cores, path
+				g.node, shared = cores, path
 			}
 		}
 		if ram > 0 && (g.ram == 0 || ram < g.ram) {
 			g.ram = ram
+		}
+	}
+	if g.worked, err = open(r.work, g.path); err != nil {
+		return err
+	}
+	g.all, _ = open(r.work, shared)
+	g.used, _ = open(r.memory, g.path)
+	return nil
+}
+
+// open opens a group's file; the descriptor is -1 where there is none.
+func open(file file, group string) (fd int, err error) {
+	return unix.Open(filepath.Join(file.folder, group, file.name), unix.O_RDONLY|unix.O_CLOEXEC, 0)
+}
+
+// close closes a group's files.
+func (g *group) close() {
+	for _, fd := range []*int{&g.worked, &g.all, &g.used} {
+		if *fd >= 0 {
+			_ = unix.Close(*fd)
+			*fd = -1
 		}
 	}
 }
@@ -169,9 +203,8 @@ func (r *Reader) group(uid string, now time.Duration) (*group, error) {
 	if now < r.next {
 		return nil, fmt.Errorf("%w: %s", ErrNoPod, uid)
 	}
-	top := r.searched()
 	seen := 0
-	err := filepath.WalkDir(top, func(path string, d fs.DirEntry, err error) error {
+	err := filepath.WalkDir(r.groups, func(path string, d fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
 			return nil //nolint:nilerr // one that has gone meanwhile
@@ -182,8 +215,8 @@ func (r *Reader) group(uid string, now time.Duration) (*group, error) {
 		}
 		seen++
 		if pod, ok := podOf(d.Name()); ok {
-			if below, err := filepath.Rel(top, path); err == nil && r.found[pod] == nil {
-				r.found[pod] = &group{path: below}
+			if below, err := filepath.Rel(r.groups, path); err == nil && r.found[pod] == nil {
+				r.found[pod] = &group{path: below, worked: -1, all: -1, used: -1}
 			}
 			return fs.SkipDir
 		}
@@ -204,83 +237,4 @@ func podOf(name string) (uid string, ok bool) {
 	}
 	uid, ok = strings.CutPrefix(name, "pod")
 	return uid, ok && (len(uid) == 36 || len(uid) == 32)
-}
-
-// worked2 is the CPU time of a group of version 2, used2 its memory.
-func (r *Reader) worked2(path string) (time.Duration, error) {
-	stat, err := os.ReadFile(filepath.Join(r.root, path, "cpu.stat"))
-	if err != nil {
-		return 0, err
-	}
-	for line := range bytes.Lines(stat) {
-		if rest, ok := bytes.CutPrefix(line, []byte("usage_usec ")); ok {
-			us, err := strconv.ParseInt(string(bytes.TrimSpace(rest)), 10, 64)
-			return time.Duration(us) * time.Microsecond, err
-		}
-	}
-	return 0, errNoTime
-}
-
-func (r *Reader) used2(path string) float64 {
-	return numberIn(filepath.Join(r.root, path), "memory.current")
-}
-
-var errNoTime = errors.New("it has no CPU time")
-
-// limits2 are those of a group of version 2; 0 is none.
-func (r *Reader) limits2(path string) (cores, ram float64) {
-	dir := filepath.Join(r.root, path)
-	if most, err := os.ReadFile(filepath.Join(dir, "cpu.max")); err == nil {
-		if f := strings.Fields(string(most)); len(f) == 2 {
-			cores = quotient(number(f[0]), number(f[1]))
-		}
-	}
-	return cores, numberIn(dir, "memory.max")
-}
-
-// worked1 is the CPU time of a group of version 1, used1 its memory.
-func (r *Reader) worked1(path string) (time.Duration, error) {
-	text, err := os.ReadFile(filepath.Join(r.root, "cpuacct", path, "cpuacct.usage"))
-	if err != nil {
-		return 0, err
-	}
-	ns, err := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64)
-	return time.Duration(ns), err
-}
-
-func (r *Reader) used1(path string) float64 {
-	return numberIn(filepath.Join(r.root, "memory", path), "memory.usage_in_bytes")
-}
-
-// limits1 are those of groups of version 1; 0 is none.
-func (r *Reader) limits1(path string) (cores, ram float64) {
-	cpu := filepath.Join(r.root, "cpu", path)
-	cores = quotient(numberIn(cpu, "cpu.cfs_quota_us"), numberIn(cpu, "cpu.cfs_period_us"))
-	return cores, numberIn(filepath.Join(r.root, "memory", path), "memory.limit_in_bytes")
-}
-
-// quotient of a quota and its period; 0 where either says that there is none.
-func quotient(quota, period float64) float64 {
-	if quota <= 0 || period <= 0 {
-		return 0
-	}
-	return quota / period
-}
-
-// numberIn a file of a group; 0 where there is none.
-func numberIn(dir, file string) float64 {
-	text, err := os.ReadFile(filepath.Join(dir, file))
-	if err != nil {
-		return 0
-	}
-	return number(strings.TrimSpace(string(text)))
-}
-
-// number is 0 where a file says max.
-func number(text string) float64 {
-	f, err := strconv.ParseFloat(text, 64)
-	if err != nil {
-		return 0
-	}
-	return f
 }

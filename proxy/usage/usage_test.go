@@ -2,6 +2,7 @@ package usage_test
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
@@ -108,5 +109,52 @@ func TestComesAndGoes(t *testing.T) {
 func TestNoGroups(t *testing.T) {
 	if _, err := usage.New(t.TempDir(), 1); !errors.Is(err, usage.ErrNoGroups) {
 		t.Error(err)
+	}
+}
+
+// machine is this machine's control groups, of version 1 or 2, with one of the pod.
+func machine(t testing.TB) (r *usage.Reader, remove func()) {
+	const root = "/sys/fs/cgroup"
+	parent := filepath.Join(root, "cpuacct")
+	if _, err := os.Stat(filepath.Join(root, "cgroup.controllers")); err == nil {
+		parent = root
+	}
+	group := filepath.Join(parent, fmt.Sprintf("skerry-test-%d", os.Getpid()), "pod"+uid)
+	remove = func() { _, _ = os.Remove(group), os.Remove(filepath.Dir(group)) }
+	t.Cleanup(remove)
+	if err := os.MkdirAll(group, 0o755); err != nil {
+		t.Skip("no control group can be made: ", err)
+	}
+	r, err := usage.New(root, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(r.Close)
+	return r, remove
+}
+
+// A pod that goes has its control group's files open.
+func TestGoesWhileOpen(t *testing.T) {
+	r, remove := machine(t)
+	if _, err := r.Read(uid, 0); err != nil {
+		t.Fatal(err)
+	}
+	remove()
+	for range 2 {
+		if _, err := r.Read(uid, 0); !errors.Is(err, usage.ErrNoPod) {
+			t.Error(err)
+		}
+	}
+}
+
+// BenchmarkRead is one of a pod ten times a second.
+func BenchmarkRead(b *testing.B) {
+	r, _ := machine(b)
+	var now time.Duration
+	for b.Loop() {
+		if _, err := r.Read(uid, now); err != nil {
+			b.Fatal(err)
+		}
+		now += 100 * time.Millisecond
 	}
 }
