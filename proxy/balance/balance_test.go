@@ -120,13 +120,13 @@ func queued(inFlight ...float64) View {
 
 func TestCostLeavesHomeForAClearGain(t *testing.T) {
 	b := newWith(t, Options{Policy: Cost}, queued(0, 0, 0))
-	// Away costs two round trips of 10 ms and 2 ms of service; home 2 ms and 4 more for
-	// each that waits: 6 in flight are 22 ms, 7 are 26.
-	if got := picks(t, b, 0, 7); got["a"] != 7 {
-		t.Errorf("the first 7 went %v", got)
+	// Away costs two round trips of 10 ms and 2 ms of service; home 2 ms and 6 more for
+	// each that waits: 4 in flight are 20 ms, 5 are 26.
+	if got := picks(t, b, 0, 5); got["a"] != 5 {
+		t.Errorf("the first 5 went %v", got)
 	}
 	if got := picks(t, b, 0, 1); got["a"] == 1 {
-		t.Error("the 8th stayed, though away is nearer")
+		t.Error("the 6th stayed, though away is nearer")
 	}
 }
 
