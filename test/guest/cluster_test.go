@@ -7,6 +7,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -38,13 +40,45 @@ var clusterModules = []string{
 	"nft_fib_inet", "nft_fib_ipv4", "nft_fib_ipv6", "nft_reject_ipv4", "nft_reject_ipv6", "nft_reject_inet", "nft_limit", "nft_log", "nft_objref",
 }
 
+// ipvsPrograms are what a run, and kube-proxy in the mode ipvs, start besides, ipvsModules what
+// that relies on.
+var (
+	ipvsPrograms = []string{"sh", "ipset", "iptables", "iptables-save", "iptables-restore", "ip6tables", "ip6tables-save", "ip6tables-restore"}
+	ipvsModules  = []string{
+		"dummy", "ip_vs", "ip_vs_rr", "ip_set", "ip_set_bitmap_port", "ip_set_hash_ip", "ip_set_hash_ipport", "ip_set_hash_ipportip", "ip_set_hash_ipportnet",
+		"xt_addrtype", "xt_comment", "xt_conntrack", "xt_mark", "xt_MASQUERADE", "xt_nat", "xt_set", "xt_statistic", "xt_tcpudp",
+	}
+	// xtables are the extensions that iptables loads, and mathematics what one of them does.
+	xtables, mathematics = "/usr/lib/x86_64-linux-gnu/xtables/*.so", "/lib/x86_64-linux-gnu/libm.so.6"
+)
+
 // TestCluster runs a cluster as its user would where control groups are of version 2,
 // with programs that come as a bundle:
 //
 //	go test ./test/guest -run TestCluster -cluster -v
 func TestCluster(t *testing.T) {
+	inGuest(t, furniture{programs: clusterPrograms, modules: clusterModules}, "testdata/cluster.yaml", testCluster)
+}
+
+// TestIPVS measures kube-proxy in the mode that few machines' kernels have:
+//
+//	go test ./test/guest -run TestIPVS -cluster -v
+func TestIPVS(t *testing.T) {
+	extensions, err := filepath.Glob(xtables)
+	must(t, err)
+	inGuest(t, furniture{
+		programs: slices.Concat(clusterPrograms, ipvsPrograms), modules: slices.Concat(clusterModules, ipvsModules), files: append(extensions, mathematics),
+	}, "testdata/ipvs.yaml", testIPVS)
+}
+
+// furniture is what a guest has of this machine.
+type furniture struct{ programs, modules, files []string }
+
+// inGuest has a test run in a guest that also has a bundle and an experiment.
+func inGuest(t *testing.T, has furniture, experiment string, test func(*testing.T)) {
 	if guest.Inside() {
-		testCluster(t)
+		prepare(t)
+		test(t)
 		return
 	}
 	if !*clusterFlag {
@@ -55,10 +89,13 @@ func TestCluster(t *testing.T) {
 		t.Skip(missing)
 	}
 	dir := t.TempDir()
-	files := map[string]string{bundleFile: filepath.Join(dir, "bundle"), experimentFile: "testdata/cluster.yaml", "/etc/passwd": "/etc/passwd"}
+	files := map[string]string{bundleFile: filepath.Join(dir, "bundle"), experimentFile: experiment, "/etc/passwd": "/etc/passwd"}
+	for _, file := range has.files {
+		files[file] = file
+	}
 	machine := guest.Machine{
-		Init: filepath.Join(dir, "init"), Args: []string{"-test.v", "-test.run=^TestCluster$"},
-		Programs: clusterPrograms, Files: files, Modules: clusterModules, Large: true,
+		Init: filepath.Join(dir, "init"), Args: []string{"-test.v", "-test.run=^" + t.Name() + "$"},
+		Programs: slices.Clone(has.programs), Files: files, Modules: has.modules, Large: true,
 	}
 	must(t, guest.Build(t.Context(), machine.Init, ".", "test", "-c"))
 	for _, name := range []string{"skerry", "skerry-agent"} {
@@ -75,8 +112,8 @@ func TestCluster(t *testing.T) {
 	must(t, machine.Run(ctx, t.Output()))
 }
 
-// testCluster takes a cluster up and asks a service of it, by way of its API server.
-func testCluster(t *testing.T) {
+// prepare makes the guest's machine one that clusters can be taken up on.
+func prepare(t *testing.T) {
 	must(t, guest.NewRoot())
 	tree, err := cgroup.FindHere()
 	if err != nil || tree.Version() != 2 {
@@ -89,6 +126,24 @@ func testCluster(t *testing.T) {
 	t.Cleanup(func() { tellLogs(t) })
 	tell(t, "skerry", "kube", "bundle", "import", bundleFile)
 	must(t, os.Remove(bundleFile))
+}
+
+// testIPVS runs an experiment, of which every request is to be answered by way of a kube-proxy
+// that says that it uses ipvs.
+func testIPVS(t *testing.T) {
+	tell(t, "skerry", "up", experimentFile, "--name", "guest")
+	if said := tell(t, "skerry", "logs", "guest", "c1/worker:kube-proxy"); !strings.Contains(said, "Using ipvs Proxier") {
+		t.Error("kube-proxy does not tell of ipvs")
+	}
+	tell(t, "skerry", "down", "guest")
+	table := tell(t, "skerry", "run", experimentFile, "--out", "/tmp/out")
+	if !regexp.MustCompile(`(?m)^lcl +kube-proxy .* 0 +[1-9][0-9]*$`).MatchString(table) {
+		t.Error("a request was not answered, or none was sent")
+	}
+}
+
+// testCluster takes a cluster up and asks a service of it, by way of its API server.
+func testCluster(t *testing.T) {
 	tell(t, "skerry", "up", experimentFile, "--name", "guest")
 	tell(t, "skerry", "kubeconfig", "guest", "c1", "--out", "/tmp/kubeconfig")
 	kubernetes, err := filepath.Glob("/tmp/cache/skerry/programs/kubernetes-*/kubernetes")
