@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"skerry.dev/skerry/internal/socket"
 	"skerry.dev/skerry/proxy/dataplane"
 )
 
@@ -75,7 +76,7 @@ func (s *side) pump() (more bool) {
 		if s.pipe != nil {
 			continue
 		}
-		n, errno := read(s.fd, l.scratch)
+		n, errno := socket.Receive(s.fd, l.scratch)
 		switch {
 		case errno == unix.EAGAIN:
 			s.readable, s.full = false, 0
@@ -108,7 +109,7 @@ func (s *side) pump() (more bool) {
 // pass writes to the other side; what it does not take waits. It says whether all went.
 func (s *side) pass(b []byte) bool {
 	for len(b) > 0 {
-		n, errno := write(s.to.fd, b)
+		n, errno := socket.Send(s.to.fd, b)
 		switch {
 		case errno == unix.EINTR:
 		case errno == unix.EAGAIN:
@@ -136,7 +137,7 @@ func (s *side) flush() bool {
 	if !s.to.writable {
 		return false
 	}
-	n, errno := write(s.to.fd, s.waiting)
+	n, errno := socket.Send(s.to.fd, s.waiting)
 	switch {
 	case errno == unix.EINTR:
 		return s.flush()

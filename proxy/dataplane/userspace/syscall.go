@@ -97,16 +97,6 @@ func endWrites(fd int) { _, _, _ = syscall.RawSyscall(unix.SYS_SHUTDOWN, uintptr
 // release gives a descriptor back.
 func release(fd int) { _, _, _ = syscall.RawSyscall(unix.SYS_CLOSE, uintptr(fd), 0, 0) }
 
-func read(fd int, into []byte) (int, syscall.Errno) {
-	n, _, errno := syscall.RawSyscall(unix.SYS_READ, uintptr(fd), uintptr(unsafe.Pointer(&into[0])), uintptr(len(into))) //nolint:gosec // read fills it
-	return int(n), errno                                                                                                 //nolint:gosec // no more than len
-}
-
-func write(fd int, from []byte) (int, syscall.Errno) {
-	n, _, errno := syscall.RawSyscall6(unix.SYS_SENDTO, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(from))), uintptr(len(from)), unix.MSG_NOSIGNAL, 0, 0) //nolint:gosec // send reads it
-	return int(n), errno                                                                                                                                           //nolint:gosec // no more than len
-}
-
 func poll(epoll int, into []unix.EpollEvent) (int, syscall.Errno) {
 	n, _, errno := syscall.RawSyscall6(unix.SYS_EPOLL_PWAIT, uintptr(epoll), uintptr(unsafe.Pointer(&into[0])), uintptr(len(into)), 0, 0, 0) //nolint:gosec // epoll fills it
 	return int(n), errno                                                                                                                     //nolint:gosec // no more than len

@@ -16,6 +16,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"skerry.dev/skerry/internal/socket"
 	"skerry.dev/skerry/proxy/dataplane"
 )
 
@@ -121,7 +122,7 @@ func (l *loop) forward(f *front) {
 		}
 		s.lastUse = l.now()
 		l.counts.in.Add(int64(n))
-		if _, errno := write(s.fd, l.scratch[:n]); errno == unix.ECONNREFUSED {
+		if _, errno := socket.Send(s.fd, l.scratch[:n]); errno == unix.ECONNREFUSED {
 			l.endSession(s, dataplane.Failed)
 		}
 	}
