@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"sync"
 	"time"
 
@@ -92,15 +91,18 @@ func (t *turn) dial(ctx context.Context, e *snapshot.Export, client transport.Cl
 }
 
 // dialOne calls a backend, within its share of the time that is left for so many.
-func dialOne(ctx context.Context, e *snapshot.Export, n, left int, client transport.Client) (*net.TCPConn, error) {
+func dialOne(ctx context.Context, e *snapshot.Export, n, left int, client transport.Client) (transport.Conn, error) {
 	if end, has := ctx.Deadline(); has && left > 1 {
 		within, cancel := context.WithTimeout(ctx, time.Until(end)/time.Duration(left))
 		defer cancel()
 		ctx = within
 	}
 	conn, err := transport.Dial(ctx, e.Backends[n])
-	if err != nil || !e.ProxyProtocol {
-		return conn, err
+	if err != nil {
+		return nil, err
+	}
+	if !e.ProxyProtocol {
+		return conn, nil
 	}
 	// The kernel takes as few bytes without waiting for the backend.
 	header := proxyproto.HeaderProxyFromAddrs(2, client.TCP(), conn.RemoteAddr())

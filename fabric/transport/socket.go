@@ -3,12 +3,13 @@ package transport
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net"
 	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"skerry.dev/skerry/internal/socket"
 )
 
 // keepAliveEvery is how long a connection of an application or a service may say nothing
@@ -30,7 +31,23 @@ func Listen(ctx context.Context, address string) (net.Listener, error) {
 		})
 	}}
 	c.SetMultipathTCP(false)
-	return c.Listen(ctx, "tcp", address)
+	l, err := c.Listen(ctx, "tcp", address)
+	if err != nil {
+		return nil, err
+	}
+	return listener{l}, nil
+}
+
+// listener gives connections of package tcp.
+type listener struct{ net.Listener }
+
+// Accept implements net.Listener.
+func (l listener) Accept() (net.Conn, error) {
+	conn, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	return socket.Of(conn)
 }
 
 func control(raw syscall.RawConn, set func(fd int) error) (err error) {
@@ -41,15 +58,7 @@ func control(raw syscall.RawConn, set func(fd int) error) (err error) {
 }
 
 // Dial calls a service at HOST:PORT.
-func Dial(ctx context.Context, address string) (*net.TCPConn, error) {
+func Dial(ctx context.Context, address string) (*socket.Conn, error) {
 	d := net.Dialer{KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: keepAliveEvery, Interval: keepAliveEvery, Count: -1}}
-	conn, err := d.DialContext(ctx, "tcp", address)
-	if err != nil {
-		return nil, err
-	}
-	tcp, is := conn.(*net.TCPConn)
-	if !is {
-		return nil, errors.Join(fmt.Errorf("dial %s: not TCP", address), conn.Close())
-	}
-	return tcp, nil
+	return socket.Dial(ctx, d, address)
 }

@@ -10,7 +10,6 @@ package httpconnect
 
 import (
 	"crypto/tls"
-	"net"
 	"time"
 
 	"skerry.dev/skerry/fabric/transport"
@@ -55,7 +54,7 @@ type half struct{ *tls.Conn }
 
 // Abort ends the connection without the alert.
 func (h half) Abort() {
-	if c, ok := h.NetConn().(*net.TCPConn); ok {
+	if c, ok := h.NetConn().(transport.Conn); ok {
 		transport.Reset(c)
 		return
 	}

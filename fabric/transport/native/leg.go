@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"skerry.dev/skerry/fabric/transport"
+	"skerry.dev/skerry/internal/socket"
 )
 
 // leg is the connection of TCP below one of two gateways. One of another kind has none,
@@ -63,8 +64,7 @@ func legOf(conn net.Conn) leg {
 	if over, ok := conn.(*tls.Conn); ok {
 		conn = over.NetConn()
 	}
-	tcp, _ := conn.(*net.TCPConn)
-	return leg{tcp, new(tally)}
+	return leg{socket.Plain(conn), new(tally)}
 }
 
 // Times of TCP's between gateways.

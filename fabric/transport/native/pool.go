@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"skerry.dev/skerry/fabric/transport"
+	"skerry.dev/skerry/internal/socket"
 )
 
 // Times of a pool.
@@ -311,7 +312,7 @@ func (p *Pool) shake(ctx context.Context, protocol string) (*tls.Conn, error) {
 
 // dial connects to HOST:PORT and shakes hands.
 func dial(ctx context.Context, address string, config *tls.Config, congestion, protocol string) (*tls.Conn, error) {
-	raw, err := (&net.Dialer{Timeout: connectTimeout}).DialContext(ctx, "tcp", address)
+	raw, err := socket.Dial(ctx, net.Dialer{Timeout: connectTimeout}, address)
 	if err != nil {
 		return nil, err
 	}

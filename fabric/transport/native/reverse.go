@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"skerry.dev/skerry/fabric/transport"
+	"skerry.dev/skerry/internal/socket"
 )
 
 // ProtocolReverse is what a gateway speaks in TLS (ALPN) that nobody can call: it opens
@@ -115,8 +116,8 @@ func Offer(ctx context.Context, address string, config *tls.Config) (*tls.Conn, 
 	if err != nil {
 		return nil, err
 	}
-	if tcp, is := conn.NetConn().(*net.TCPConn); is { // one that began anew knows nothing of it, and says so
-		err = tcp.SetKeepAliveConfig(net.KeepAliveConfig{Enable: true, Idle: 2 * time.Second, Interval: time.Second, Count: 10})
+	if raw := socket.Plain(conn.NetConn()); raw != nil { // one that began anew knows nothing of it, and says so
+		err = raw.SetKeepAliveConfig(net.KeepAliveConfig{Enable: true, Idle: 2 * time.Second, Interval: time.Second, Count: 10})
 	}
 	if err != nil {
 		return nil, errors.Join(err, conn.Close())

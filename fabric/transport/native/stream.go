@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"skerry.dev/skerry/fabric/transport"
+	"skerry.dev/skerry/internal/socket"
 )
 
 // stream is an application's connection on its way between two gateways; this side's
@@ -374,16 +375,16 @@ func (b *buffers) readWhenReady(app transport.Conn) (buf *buffer, n int, err err
 	if err != nil {
 		return nil, 0, err
 	}
-	var failed error
+	var failed syscall.Errno
 	err = raw.Read(func(fd uintptr) bool {
 		if buf == nil {
 			buf = b.get()
 		}
-		n, failed = unix.Read(int(fd), buf.b[headerBytes:])
-		for errors.Is(failed, unix.EINTR) {
-			n, failed = unix.Read(int(fd), buf.b[headerBytes:])
+		n, failed = socket.Receive(int(fd), buf.b[headerBytes:])
+		for failed == unix.EINTR {
+			n, failed = socket.Receive(int(fd), buf.b[headerBytes:])
 		}
-		if errors.Is(failed, unix.EAGAIN) {
+		if failed == unix.EAGAIN {
 			b.put(buf)
 			buf = nil
 			return false
@@ -393,7 +394,7 @@ func (b *buffers) readWhenReady(app transport.Conn) (buf *buffer, n int, err err
 	switch {
 	case err != nil:
 		return buf, 0, err
-	case failed != nil: // n is -1
+	case failed != 0: // n is -1
 		return buf, 0, failed
 	case n == 0:
 		return buf, 0, io.EOF
@@ -409,7 +410,7 @@ func readReady(app transport.Conn, into []byte) (n int) {
 	}
 	_ = raw.Control(func(fd uintptr) { // of a socket that is closed there is nothing to read
 		if queued, err := unix.IoctlGetInt(int(fd), unix.SIOCINQ); err == nil && queued > 0 {
-			n, _ = unix.Read(int(fd), into)
+			n, _ = socket.Receive(int(fd), into)
 		}
 	})
 	return max(0, n)
