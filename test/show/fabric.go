@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 
 	"skerry.dev/skerry/lab/claim"
+	"skerry.dev/skerry/lab/report"
 	"skerry.dev/skerry/lab/run"
 	"skerry.dev/skerry/systems"
 )
@@ -84,33 +85,53 @@ const floorClaim = "floor"
 
 // claims runs an experiment, and prints a line for each of its claims and objectives.
 func (b *bench) claims(ctx context.Context, file, plugins, out string) error {
+	input, err := b.runs(ctx, file, out, "--systems", plugins)
+	if err == nil {
+		b.judged(input, fabricCommand)
+	}
+	return err
+}
+
+// runs runs an experiment into a folder.
+func (b *bench) runs(ctx context.Context, file, out string, flags ...string) (report.Input, error) {
 	bin := filepath.Dir(b.agent)
-	cmd := exec.CommandContext(ctx, filepath.Join(bin, "skerry"), "run", file, "--systems", plugins, "--out", out)
+	cmd := exec.CommandContext(ctx, filepath.Join(bin, "skerry"), append([]string{"run", file, "--out", out}, flags...)...)
 	cmd.Env = append(os.Environ(), "PATH="+bin+":"+os.Getenv("PATH"))
-	said, failed := cmd.CombinedOutput() // it fails where a claim does
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) } // it takes its lab down
+	said, failed := cmd.CombinedOutput()                                  // it fails where a claim does
 	input, err := run.Collect(out)
 	if err != nil {
-		return fmt.Errorf("%s: %w: %s", file, errors.Join(failed, err), lastPart(string(said)))
+		return input, fmt.Errorf("%s: %w: %s", file, errors.Join(failed, err), lastPart(string(said)))
 	}
+	return input, nil
+}
+
+// judged prints a line for each claim and objective of a run. Skerry's own claims have to
+// hold; those of a paper have to be decided, one way or the other.
+func (b *bench) judged(input report.Input, command string) {
 	floor := ""
 	for _, j := range input.Claims {
 		if j.Name == floorClaim {
 			floor = j.Effect + " " + j.Statement
 			continue
 		}
-		b.print(line{
+		l := line{
 			what: fmt.Sprintf("%s, %s", input.Experiment.Name, j.Name), seen: j.Effect + " " + string(j.Result) + " (" + j.Why + ")", bound: j.Statement,
-			floor: floor, pass: j.Result == claim.Holds, command: fabricCommand,
-		})
+			floor: floor, pass: j.Result == claim.Holds, command: command,
+		}
+		if j.Paper != "" {
+			l.bound += ", or not, but decided"
+			l.pass = l.pass || j.Result == claim.Fails
+		}
+		b.print(l)
 		floor = ""
 	}
 	for _, v := range input.Verdicts {
 		b.print(line{
 			what: input.Experiment.Name, seen: v.Seen, bound: fmt.Sprintf("%s < %s", v.Objective.Metric, v.Objective.Below),
-			pass: v.Met, command: fabricCommand,
+			pass: v.Met, command: command,
 		})
 	}
-	return nil
 }
 
 // relaysPlugin is a system of two relays of TLS that do nothing else: the floor of any

@@ -52,6 +52,8 @@ var parts = map[string]func(context.Context, *bench) error{
 	"proxy-sim":        showProxySim,
 	"proxy-plane":      showProxyPlane,
 	"proxy-scale":      showProxyScale,
+	"proxy-lab":        showProxyLab,
+	"proxy-faults":     showProxyFaults,
 }
 
 func main() {
@@ -91,11 +93,6 @@ func serve(ctx context.Context, args []string) error {
 		return carry(ctx, args[1:])
 	}
 	return show(ctx, args)
-}
-
-// showProxy shows all of the proxy.
-func showProxy(ctx context.Context, b *bench) error {
-	return errors.Join(showProxySim(ctx, b), showProxyPlane(ctx, b), showProxyScale(ctx, b))
 }
 
 func show(ctx context.Context, names []string) error {
