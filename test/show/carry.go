@@ -28,12 +28,15 @@ var carriers = map[string]func(ctx context.Context, l net.Listener, target strin
 
 // carry is a process that carries connections: the role carry of this program.
 func carry(ctx context.Context, args []string) error {
-	const usage = "carry takes plane, copy or splice, LISTEN and TARGET"
+	const usage = "carry takes plane, bare, copy or splice, LISTEN and TARGET"
 	if len(args) != 3 {
 		return errors.New(usage)
 	}
-	if args[0] == "plane" {
+	switch args[0] {
+	case "plane":
 		return carryByPlane(ctx, args[1], args[2])
+	case "bare":
+		return carryBare(args[1], args[2])
 	}
 	how, ok := carriers[args[0]]
 	if !ok {
