@@ -96,7 +96,7 @@ func TestErrors(t *testing.T) {
 	})
 }
 
-func TestOf(t *testing.T) {
+func TestKinds(t *testing.T) {
 	c, _ := pair(t)
 	again, err := socket.Of(c)
 	if err != nil || socket.Plain(again) != socket.Plain(c) || socket.Plain(c) == nil {
