@@ -38,7 +38,7 @@ func Listen(ctx context.Context, address string) (net.Listener, error) {
 	return listener{l}, nil
 }
 
-// listener gives connections of package tcp.
+// listener gives connections of package socket.
 type listener struct{ net.Listener }
 
 // Accept implements net.Listener.

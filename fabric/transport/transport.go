@@ -51,7 +51,7 @@ type Request struct {
 	Traffic *Traffic
 }
 
-// Conn is a connection of an application or of a service: of package tcp, or a *net.TCPConn.
+// Conn is a connection of an application or of a service: of package socket, or a *net.TCPConn.
 type Conn interface {
 	net.Conn
 	CloseWrite() error
