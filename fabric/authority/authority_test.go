@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto"
 	"crypto/tls"
+	"encoding/base64"
 	"errors"
 	"io"
 	"log/slog"
@@ -254,14 +255,16 @@ func FuzzParseToken(f *testing.F) {
 	f.Add(authority.Token{Address: "127.0.0.1:1", Cluster: "c1", Root: make([]byte, 32), Secret: "s"}.Text())
 	f.Add("skerry-join-e30")
 	f.Add("skerry-join-")
+	// JSON reads a byte that is no UTF-8 as three others.
+	f.Add("skerry-join-" + base64.RawURLEncoding.EncodeToString(
+		[]byte(`{"a":"127.0.0.1:1","c":"c1","r":"`+strings.Repeat("A", 43)+"=\",\"s\":\"\xe3\"}")))
 	f.Fuzz(func(t *testing.T, text string) {
 		token, err := authority.ParseToken(text)
 		if err != nil {
 			return
 		}
-		again, err := authority.ParseToken(token.Text())
-		if err != nil || again.Text() != token.Text() {
-			t.Errorf("%q is %q, %v", text, again.Text(), err)
+		if token.Text() != strings.TrimSpace(text) {
+			t.Errorf("%q is %q", text, token.Text())
 		}
 	})
 }
