@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"runtime"
 	"slices"
 	"strings"
 
@@ -67,6 +68,7 @@ func serve(c *cobra.Command, name, protocol, addr string, broken bool) error {
 	case broken:
 		return workload.Break(c.Context(), l)
 	case protocol == workload.TCP:
+		runtime.GOMAXPROCS(1) // a second thread that is woken for so little costs more than it does
 		return workload.ServeStream(c.Context(), l)
 	}
 	return workload.Serve(c.Context(), l, h)

@@ -13,6 +13,7 @@ import (
 	"skerry.dev/skerry/fabric/transport"
 	"skerry.dev/skerry/fabric/transport/httpconnect"
 	"skerry.dev/skerry/fabric/transport/native"
+	"skerry.dev/skerry/internal/socket"
 )
 
 // caller is a peer that has called, or calls by a connection that was offered to it.
@@ -32,7 +33,7 @@ func (g *Gateway) listen(ctx context.Context) error {
 	if g.config.Listen == "" {
 		return nil
 	}
-	l, err := transport.Listen(ctx, g.config.Listen)
+	l, err := socket.Listen(ctx, g.config.Listen)
 	if err != nil {
 		return fmt.Errorf("listen for peers: %w", err)
 	}

@@ -13,6 +13,7 @@ import (
 	"skerry.dev/skerry/fabric/policy"
 	"skerry.dev/skerry/fabric/snapshot"
 	"skerry.dev/skerry/fabric/transport"
+	"skerry.dev/skerry/internal/socket"
 )
 
 // front is where local clients call a service of peers. What is called there may change
@@ -47,7 +48,7 @@ func (g *Gateway) listenFor(ctx context.Context, imports []snapshot.Import) erro
 	for address, i := range wanted {
 		f := g.fronts[address]
 		if f == nil {
-			l, err := transport.Listen(ctx, address)
+			l, err := socket.Listen(ctx, address)
 			if err != nil {
 				failed = append(failed, fmt.Errorf("listen for %s: %w", i.Target, err))
 				continue

@@ -11,6 +11,7 @@ import (
 
 	"skerry.dev/skerry/fabric/snapshot"
 	"skerry.dev/skerry/fabric/transport"
+	"skerry.dev/skerry/internal/socket"
 )
 
 // restFor is how long a backend that could not be reached is passed over.
@@ -97,7 +98,7 @@ func dialOne(ctx context.Context, e *snapshot.Export, n, left int, client transp
 		defer cancel()
 		ctx = within
 	}
-	conn, err := transport.Dial(ctx, e.Backends[n])
+	conn, err := socket.Dial(ctx, e.Backends[n])
 	if err != nil {
 		return nil, err
 	}

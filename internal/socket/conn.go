@@ -36,9 +36,9 @@ type direction struct {
 	try   func(fd uintptr) (done bool)
 }
 
-// Dial calls HOST:PORT as the dialer does.
-func Dial(ctx context.Context, d net.Dialer, address string) (*Conn, error) {
-	conn, err := d.DialContext(ctx, "tcp", address)
+// Dial calls HOST:PORT.
+func Dial(ctx context.Context, address string) (*Conn, error) {
+	conn, err := new(net.Dialer).DialContext(ctx, "tcp", address)
 	if err != nil {
 		return nil, err
 	}

@@ -7,6 +7,8 @@ import (
 	"os"
 
 	"golang.org/x/sys/unix"
+
+	calls "skerry.dev/skerry/internal/socket"
 )
 
 // socket is a connected socket that does not block: a call that would suspends
@@ -118,15 +120,15 @@ func (s *socket) Read(p []byte) (int, error) {
 
 // tryRead reads what there is: nothing, without an error, where it would block.
 func (s *socket) tryRead(p []byte) (int, error) {
-	n, err := unix.Read(s.fd, p)
+	n, errno := calls.Receive(s.fd, p)
 	switch {
-	case errors.Is(err, unix.EAGAIN):
+	case errno == unix.EAGAIN:
 		s.readable = false
 		return 0, nil
-	case errors.Is(err, unix.EINTR):
+	case errno == unix.EINTR:
 		return 0, nil
-	case err != nil:
-		return 0, err
+	case errno != 0:
+		return 0, errno
 	case n == 0 && s.stream:
 		return 0, io.EOF
 	}
@@ -156,15 +158,17 @@ func (s *socket) Write(p []byte) (int, error) {
 
 // tryWrite writes what there is room for.
 func (s *socket) tryWrite(p []byte) (int, error) {
-	n, err := unix.Write(s.fd, p)
-	switch {
-	case errors.Is(err, unix.EAGAIN):
+	n, errno := calls.Send(s.fd, p)
+	switch errno {
+	case 0:
+		return n, nil
+	case unix.EAGAIN:
 		s.writable = false
 		return 0, nil
-	case errors.Is(err, unix.EINTR):
+	case unix.EINTR:
 		return 0, nil
 	}
-	return max(n, 0), err
+	return 0, errno
 }
 
 // Close implements io.Closer.

@@ -3,6 +3,8 @@ package workload
 import (
 	"context"
 	"net"
+
+	"skerry.dev/skerry/internal/socket"
 )
 
 // Break takes every connection on l and resets it as soon as the client says something: a
@@ -10,7 +12,7 @@ import (
 // returns as ServeStream does.
 func Break(ctx context.Context, l net.Listener) error {
 	s := newServer(nil)
-	s.session = func(nc net.Conn, _ context.CancelFunc) session { return brokenStream{echoStream{nc}} }
+	s.session = func(nc net.Conn, _ context.CancelFunc) session { return brokenStream{echoStream{net: nc}} }
 	return s.serve(ctx, l)
 }
 
@@ -20,6 +22,6 @@ type brokenStream struct{ echoStream }
 func (b brokenStream) serve(context.Context) {
 	defer b.close()
 	if n, _ := b.net.Read(make([]byte, 1)); n > 0 {
-		_ = b.net.(*net.TCPConn).SetLinger(0)
+		_ = socket.Plain(b.net).SetLinger(0)
 	}
 }

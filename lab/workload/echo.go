@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"sync"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -25,18 +26,23 @@ const (
 // returns nil. It closes l.
 func ServeStream(ctx context.Context, l net.Listener) error {
 	s := newServer(nil)
-	s.session = func(nc net.Conn, _ context.CancelFunc) session { return echoStream{nc} }
+	chunks := &sync.Pool{New: func() any { return new([streamChunk]byte) }}
+	s.session = func(nc net.Conn, _ context.CancelFunc) session { return echoStream{nc, chunks} }
 	return s.serve(ctx, l)
 }
 
 // echoStream is a connection of ServeStream.
-type echoStream struct{ net net.Conn }
+type echoStream struct {
+	net    net.Conn
+	chunks *sync.Pool // of those that no connection has
+}
 
 func (e echoStream) serve(context.Context) {
 	defer e.close()
-	chunk := make([]byte, streamChunk)
+	chunk := e.chunks.Get().(*[streamChunk]byte)
+	defer e.chunks.Put(chunk)
 	for {
-		n, err := e.net.Read(chunk)
+		n, err := e.net.Read(chunk[:])
 		if n > 0 {
 			if _, err := e.net.Write(chunk[:n]); err != nil {
 				return

@@ -1,4 +1,4 @@
-package transport
+package socket
 
 import (
 	"context"
@@ -8,18 +8,17 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
-
-	"skerry.dev/skerry/internal/socket"
 )
 
-// keepAliveEvery is how long a connection of an application or a service may say nothing
-// until it is asked whether it is there, and how long it is waited for each of the kernel's
-// nine questions.
+// keepAliveEvery is how long a connection may say nothing until its peer is asked whether
+// it is there, and how long it is waited for each of the kernel's nine questions: what
+// package net has too.
 const keepAliveEvery = 15 * time.Second
 
-// Listen takes connections at HOST:PORT. They are asked whether they are there, as those of
-// package net are, but by options of the listener, which the kernel hands down: of a gateway
-// that takes thousands a second each system call shows. They are TCP, not multipath TCP.
+// Listen takes connections at HOST:PORT, as Conn. Peers are asked whether they are there,
+// as package net has it, but by options of the listener, which the kernel hands down: of a
+// program that takes thousands a second each system call shows. They are TCP, not multipath
+// TCP.
 func Listen(ctx context.Context, address string) (net.Listener, error) {
 	c := net.ListenConfig{KeepAlive: -1, Control: func(_, _ string, raw syscall.RawConn) error {
 		return control(raw, func(fd int) error {
@@ -38,7 +37,7 @@ func Listen(ctx context.Context, address string) (net.Listener, error) {
 	return listener{l}, nil
 }
 
-// listener gives connections of package socket.
+// listener gives connections of this package.
 type listener struct{ net.Listener }
 
 // Accept implements net.Listener.
@@ -47,7 +46,7 @@ func (l listener) Accept() (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	return socket.Of(conn)
+	return Of(conn)
 }
 
 func control(raw syscall.RawConn, set func(fd int) error) (err error) {
@@ -55,10 +54,4 @@ func control(raw syscall.RawConn, set func(fd int) error) (err error) {
 		return failed
 	}
 	return err
-}
-
-// Dial calls a service at HOST:PORT.
-func Dial(ctx context.Context, address string) (*socket.Conn, error) {
-	d := net.Dialer{KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: keepAliveEvery, Interval: keepAliveEvery, Count: -1}}
-	return socket.Dial(ctx, d, address)
 }
