@@ -22,6 +22,7 @@ func status() *admin.Status {
 	return &admin.Status{
 		Fabric: "edge.example.org", Gateway: "c2/g1", Phase: admin.Serving, SnapshotAgeNs: 5e9,
 		Certificates: []admin.Certificate{{Of: "leaf", End: time.Unix(2_000_000_000, 0).UTC(), Overdue: true}},
+		Extra:        []admin.Extra{{Peer: "c1", TrainingBytes: 4, CopyBytes: 3, DataBytes: 13, ParityBytes: 2}},
 		Peers: []admin.Peer{{Name: "c1", Gateways: []admin.Gateway{{
 			Address: "198.51.100.1:4443", Transport: "native",
 			Link: admin.Link{State: transport.Up, Connections: 2, Idle: 1, DialsFailed: 3, RTTNs: 20e6, Segments: 100, Retransmitted: 2},
@@ -70,6 +71,8 @@ func TestHandler(t *testing.T) {
 			`skerry_gateway_link_dial_failures_total{gateway="198.51.100.1:4443",peer="c1",transport="native"} 3`,
 			`skerry_gateway_link_rtt_seconds{gateway="198.51.100.1:4443",peer="c1",transport="native"} 0.02`,
 			`skerry_gateway_link_retransmitted_ratio{gateway="198.51.100.1:4443",peer="c1",transport="native"} 0.02`,
+			`skerry_gateway_extra_bytes_total{kind="training",peer="c1"} 4`, `skerry_gateway_extra_bytes_total{kind="copy",peer="c1"} 3`,
+			`skerry_gateway_extra_bytes_total{kind="data",peer="c1"} 13`, `skerry_gateway_extra_bytes_total{kind="parity",peer="c1"} 2`,
 			"skerry_gateway_flow_records_total 7", "skerry_gateway_flow_records_dropped_total 1", "skerry_gateway_snapshot_timestamp_seconds ",
 		}},
 		{at + "/healthz", http.StatusOK, []string{"serving"}},

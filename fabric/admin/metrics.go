@@ -40,11 +40,22 @@ func (c collector) Collect(to chan<- prometheus.Metric) {
 			}
 		}
 	}
+	collectExtra(s.Extra, to)
 	if s.Flows != nil {
 		written := prometheus.NewDesc(ledger.Prefix+"flow_records_total", "Records in the log of flows.", nil, nil)
 		to <- prometheus.MustNewConstMetric(written, prometheus.CounterValue, float64(s.Flows.Written))
 		dropped := prometheus.NewDesc(ledger.Prefix+"flow_records_dropped_total", "Records of flows that were lost: too many waited, or the disk was full.", nil, nil)
 		to <- prometheus.MustNewConstMetric(dropped, prometheus.CounterValue, float64(s.Flows.Dropped))
+	}
+}
+
+func collectExtra(all []Extra, to chan<- prometheus.Metric) {
+	desc := prometheus.NewDesc(ledger.Prefix+"extra_bytes_total",
+		"Bytes sent to a peer that teach TCP its paths (training), say again what streams say (copy), or are of blocks that go in pieces (data, parity).", []string{"peer", "kind"}, nil)
+	for _, e := range all {
+		for kind, bytes := range map[string]uint64{"training": e.TrainingBytes, "copy": e.CopyBytes, "data": e.DataBytes, "parity": e.ParityBytes} {
+			to <- prometheus.MustNewConstMetric(desc, prometheus.CounterValue, float64(bytes), e.Peer, kind)
+		}
 	}
 }
 

@@ -19,6 +19,7 @@ type Status struct {
 	SnapshotAgeNs int64    `json:"snapshotAgeNs"`
 	Peers         []Peer   `json:"peers"`
 	Callers       []Caller `json:"callers"`
+	Extra         []Extra  `json:"extra"`
 	Exports       []Export `json:"exports"`
 	Imports       []Import `json:"imports"`
 	// Flows is nil where no log of flows is kept.
@@ -50,6 +51,17 @@ type Certificate struct {
 type Peer struct {
 	Name     string    `json:"name"`
 	Gateways []Gateway `json:"gateways"`
+}
+
+// Extra are bytes that native has sent to a cluster for the sake of what streams say.
+type Extra struct {
+	Peer string `json:"peer"`
+	// TrainingBytes taught TCP its paths, CopyBytes say again what streams have said.
+	TrainingBytes uint64 `json:"trainingBytes"`
+	CopyBytes     uint64 `json:"copyBytes"`
+	// DataBytes are of blocks that went in pieces, ParityBytes of what stands in for pieces.
+	DataBytes   uint64 `json:"dataBytes"`
+	ParityBytes uint64 `json:"parityBytes"`
 }
 
 // Reachable says whether one of its gateways is, or may be: a peer without gateways is

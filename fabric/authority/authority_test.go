@@ -7,15 +7,20 @@ import (
 	"crypto/tls"
 	"encoding/base64"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"skerry.dev/skerry/fabric/authority"
 	"skerry.dev/skerry/fabric/identity"
@@ -26,6 +31,7 @@ import (
 type fixture struct {
 	folder, address string
 	log             *buffer
+	server          *authority.Server
 }
 
 // buffer is what was logged.
@@ -73,9 +79,8 @@ func serve(t *testing.T) fixture {
 	f.address = l.Addr().String()
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error)
-	go func() {
-		done <- authority.NewServer(f.folder, time.Now, slog.New(slog.NewTextHandler(f.log, nil))).Serve(ctx, l)
-	}()
+	f.server = authority.NewServer(f.folder, time.Now, slog.New(slog.NewTextHandler(f.log, nil)))
+	go func() { done <- f.server.Serve(ctx, l) }()
 	t.Cleanup(func() {
 		cancel()
 		if err := <-done; err != nil {
@@ -83,6 +88,20 @@ func serve(t *testing.T) fixture {
 		}
 	})
 	return f
+}
+
+// counted waits until so many requests were answered so: an answer is counted when it has
+// been given.
+func (f fixture) counted(t *testing.T, what, code string, n int) {
+	t.Helper()
+	metrics := prometheus.NewRegistry()
+	metrics.MustRegister(f.server.Metrics())
+	want := fmt.Sprintf(`answers_total{code=%q,what=%q} %d`, code, what, n)
+	conntest.Await(t, want, func() bool {
+		w := httptest.NewRecorder()
+		promhttp.HandlerFor(metrics, promhttp.HandlerOpts{}).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/", http.NoBody))
+		return strings.Contains(w.Body.String(), want)
+	})
 }
 
 func (f fixture) token(t *testing.T, cluster string) authority.Token {
@@ -126,6 +145,8 @@ func TestTokenOnce(t *testing.T) {
 	if said := f.log.String(); strings.Contains(said, token.Secret) || strings.Count(said, "msg=refused") != n-1 {
 		t.Errorf("the log has\n%s", said)
 	}
+	f.counted(t, "join", "200", 1)
+	f.counted(t, "join", "403", n-1)
 	if strings.Contains(token.String(), token.Secret) {
 		t.Error("a token prints its secret")
 	}
@@ -180,6 +201,9 @@ func TestHostileCallers(t *testing.T) {
 			t.Errorf("%s %s: %d %s, want %d %s", c.method, c.path, answer.StatusCode, text, c.status, c.want)
 		}
 	}
+	f.counted(t, "join", "400", 4)
+	f.counted(t, "renew", "400", 1)
+	f.counted(t, "revoked", "403", 1)
 	if _, err := authority.Join(t.Context(), token, filepath.Join(t.TempDir(), "c1"), newKey(t)); err != nil {
 		t.Errorf("the token is spent: %v", err)
 	}

@@ -20,6 +20,9 @@ import (
 	"sync"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
 	"skerry.dev/skerry/fabric/identity"
 )
 
@@ -41,13 +44,23 @@ type Server struct {
 	now     func() time.Time
 	log     *slog.Logger
 	waiters chan struct{}
+	// answers counts requests by what was asked for, and the status of the answer.
+	answers *prometheus.CounterVec
 	mu      sync.Mutex // of what is revoked
 }
 
 // NewServer makes the server of a folder.
 func NewServer(folder string, now func() time.Time, log *slog.Logger) *Server {
-	return &Server{folder: folder, now: now, log: log, waiters: make(chan struct{}, waitersMax)}
+	return &Server{
+		folder: folder, now: now, log: log, waiters: make(chan struct{}, waitersMax),
+		answers: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "skerry_authority_answers_total", Help: "Answers of the authority, by what was asked for and the status of HTTP.",
+		}, []string{"what", "code"}),
+	}
 }
+
+// Metrics are those of the server.
+func (s *Server) Metrics() prometheus.Collector { return s.answers }
 
 // Grant is what a cluster gets, in PEM.
 type Grant struct {
@@ -81,13 +94,8 @@ type Wish struct {
 
 // Serve answers at a listener until the context ends.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
-	mux := http.NewServeMux()
-	mux.HandleFunc("POST /v1/join", s.join)
-	mux.HandleFunc("POST /v1/renew", s.renew)
-	mux.HandleFunc("POST /v1/revoked", s.revoked)
-	mux.HandleFunc("GET /v1/trust", s.trust)
 	server := &http.Server{
-		Handler: mux, ReadTimeout: requestTime, WriteTimeout: trustWait + requestTime, IdleTimeout: time.Minute,
+		Handler: s.handler(), ReadTimeout: requestTime, WriteTimeout: trustWait + requestTime, IdleTimeout: time.Minute,
 		MaxHeaderBytes: bodyMax, ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
 		BaseContext: func(net.Listener) context.Context { return ctx },
 	}
@@ -102,6 +110,19 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 		return nil
 	}
 	return err
+}
+
+// handler answers, and counts how.
+func (s *Server) handler() http.Handler {
+	mux := http.NewServeMux()
+	counted := func(pattern, what string, answer http.HandlerFunc) {
+		mux.Handle(pattern, promhttp.InstrumentHandlerCounter(s.answers.MustCurryWith(prometheus.Labels{"what": what}), answer))
+	}
+	counted("POST /v1/join", "join", s.join)
+	counted("POST /v1/renew", "renew", s.renew)
+	counted("POST /v1/revoked", "revoked", s.revoked)
+	counted("GET /v1/trust", "trust", s.trust)
+	return mux
 }
 
 // config shows a certificate made for the day, with all that lead to the fabric's, and

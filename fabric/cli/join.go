@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"net"
 	"os"
 	"strings"
@@ -30,36 +29,6 @@ func caCommand(now func() time.Time) *cobra.Command {
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	c.AddCommand(serveCommand(now), tokenCommand(now), rotateCommand(now), retireCommand(), revokeCommand(now))
-	return c
-}
-
-func serveCommand(now func() time.Time) *cobra.Command {
-	var ca, listen string
-	c := &cobra.Command{
-		Use:   "serve --ca DIR --listen HOST:PORT",
-		Short: "Answer clusters that join, renew, or ask whom to believe",
-		Long: `Serve answers until it is ended, over HTTPS with TLS 1.3. It is needed for clusters
-that join by a token and for 'skerry fabric renew'; gateways run without it.`,
-		Example: "  skerry fabric ca serve --ca ca --listen 0.0.0.0:4440",
-		Args:    console.Exactly(0),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if _, _, err := identity.LoadAuthority(ca); err != nil {
-				return explained(err)
-			}
-			l, err := net.Listen("tcp", listen)
-			if err != nil {
-				return err
-			}
-			if err := done(cmd, "answering at %s", l.Addr()); err != nil {
-				return err
-			}
-			log := slog.New(slog.NewJSONHandler(cmd.ErrOrStderr(), nil))
-			return authority.NewServer(ca, now, log).Serve(cmd.Context(), l)
-		},
-	}
-	caFlag(c, &ca)
-	c.Flags().StringVar(&listen, "listen", "", "HOST:PORT to answer at")
-	console.Require(c, "ca", "listen")
 	return c
 }
 

@@ -75,8 +75,8 @@ type Gateway struct {
 	// fronts by address.
 	fronts map[string]*front
 	ways
-	// trainings by peer.
-	trainings map[string]*native.Training
+	// peers are those of native, by cluster.
+	peers map[string]native.Peer
 	// callers are connections of peers.
 	callers map[*caller]bool
 	firsts  firsts
@@ -119,13 +119,13 @@ func New(config Config, log *slog.Logger) (*Gateway, error) {
 	g := &Gateway{
 		config: config, identity: store, log: log,
 		fronts: map[string]*front{}, ways: ways{map[way]link{}, map[way]context.CancelFunc{}}, callers: map[*caller]bool{},
-		trainings: map[string]*native.Training{},
+		peers: map[string]native.Peer{},
 	}
 	g.observe()
 	if err := g.chooseCongestion(); err != nil {
 		return nil, err
 	}
-	g.native = native.NewServer(backend{g}, g.config.Connections.Congestion, g.training)
+	g.native = native.NewServer(backend{g}, g.config.Connections.Congestion, g.peer)
 	g.httpconnect = httpconnect.NewServer(backend{g}, time.Now)
 	g.datagrams = newDatagrams(g)
 	g.prepare(&snapshot.Snapshot{})

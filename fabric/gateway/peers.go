@@ -79,7 +79,7 @@ func (g *Gateway) open(ctx context.Context, w way) link {
 	within, stop := context.WithCancel(ctx)
 	options := native.Options{
 		Ahead: g.config.Connections.Ahead, Most: g.config.Connections.Most,
-		Congestion: g.config.Connections.Congestion, Training: g.trainingLocked(w.peer),
+		Congestion: g.config.Connections.Congestion, Peer: g.peerLocked(w.peer),
 	}
 	config := g.identity.Client(w.peer, native.Protocol)
 	if w.reverse {
@@ -161,21 +161,22 @@ func (g *Gateway) settled(now time.Time) bool {
 	return true
 }
 
-// training is how TCP is taught the paths to a cluster, nil where it is not.
-func (g *Gateway) training(cluster string) *native.Training {
+// peer is how native treats a cluster.
+func (g *Gateway) peer(cluster string) native.Peer {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return g.trainingLocked(cluster)
+	return g.peerLocked(cluster)
 }
 
-func (g *Gateway) trainingLocked(cluster string) *native.Training {
-	if p := g.state.Load().Peer(cluster); p != nil && p.Metered || g.config.Connections.Congestion != bbr {
-		return nil
-	}
-	t, has := g.trainings[cluster]
+func (g *Gateway) peerLocked(cluster string) native.Peer {
+	to, has := g.peers[cluster]
 	if !has {
-		t = native.NewTraining(g.config.Connections.Training, g.config.Connections.TrainingPerHour)
-		g.trainings[cluster] = t
+		to.Extra = new(native.Extra)
+		to.Training = native.NewTraining(g.config.Connections.Training, g.config.Connections.TrainingPerHour, to.Extra)
+		g.peers[cluster] = to
 	}
-	return t
+	if p := g.state.Load().Peer(cluster); p != nil && p.Metered || g.config.Connections.Congestion != bbr {
+		to.Training = nil
+	}
+	return to
 }

@@ -3,6 +3,7 @@ package gateway_test
 import (
 	"crypto/tls"
 	"encoding/binary"
+	"flag"
 	"io"
 	"net"
 	"runtime"
@@ -97,6 +98,22 @@ func TestHostileCallers(t *testing.T) {
 	if got := call(t, front); got != "hello" {
 		t.Errorf("who may call gets %q", got)
 	}
+	before := heap()
+	for range *attacks {
+		t.Run("again", func(t *testing.T) { // which closes its connections
+			h := hostile{t, peers}
+			for _, config := range []*tls.Config{nobody, old, h.as(stranger), h.as(late)} {
+				h.dial(config)
+			}
+			h.say("GET / HTTP/1.1\r\n\r\n")
+			h.tell(peer, openFrame(t, 1, nil), openFrame(t, 1, nil))
+			h.tell(peer, openFrame(t, 1, map[string]string{"cluster": "c9"}))
+		})
+	}
+	const most = 4 << 20
+	if !conntest.Eventually(func() bool { return heap()-before < most }) {
+		t.Errorf("%d times each attack take %d bytes", *attacks, heap()-before)
+	}
 	checkSecrets(t, map[string]string{"c1": exporter, "c2": peer}, s)
 }
 
@@ -115,6 +132,10 @@ func (h hostile) tell(folder string, frames ...[]byte) {
 	}
 }
 
+var attacks = flag.Int("attacks", 20, "how often TestHostileCallers attacks again")
+
+var halfOpen = flag.Int("half-open", 2000, "how many connections TestHalfOpen makes")
+
 // Connections that say nothing are bounded, hold up nobody else and take no memory.
 func TestHalfOpen(t *testing.T) {
 	f := identitytest.NewFabric(t)
@@ -122,7 +143,7 @@ func TestHalfOpen(t *testing.T) {
 	peers, front := port(t), port(t)
 	s := observe(t, gateway.Config{Identity: exporter, Listen: peers}, exports(echo(t)))
 	before := heap()
-	const many = 2000
+	many := *halfOpen
 	open := make([]net.Conn, 0, many)
 	defer func() {
 		for _, conn := range open {

@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"cmp"
+	"maps"
 	"net"
 	"slices"
 	"strings"
@@ -23,7 +24,7 @@ func (g *Gateway) status() *admin.Status {
 	s := &admin.Status{
 		Fabric: own.Name.Fabric, Gateway: own.Name.String(), Phase: g.phase(), Listen: g.config.Listen,
 		SnapshotAgeNs: int64(now.Sub(at.since)),
-		Peers:         []admin.Peer{}, Callers: g.callersNow(now), Exports: []admin.Export{}, Imports: []admin.Import{},
+		Peers:         []admin.Peer{}, Callers: g.callersNow(now), Extra: g.extraNow(), Exports: []admin.Export{}, Imports: []admin.Import{},
 	}
 	for _, l := range own.Lifetimes() {
 		s.Certificates = append(s.Certificates, admin.Certificate{Of: l.Of, Begin: l.Begin, End: l.End, Overdue: l.Due(now)})
@@ -49,6 +50,20 @@ func (g *Gateway) status() *admin.Status {
 		s.Flows = &admin.Flows{File: g.config.Flows, Written: g.journal.Written(), Dropped: g.journal.Dropped()}
 	}
 	return s
+}
+
+// extraNow is what went to each cluster beside what its streams say.
+func (g *Gateway) extraNow() []admin.Extra {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	all := []admin.Extra{}
+	for _, cluster := range slices.Sorted(maps.Keys(g.peers)) {
+		e := g.peers[cluster].Extra
+		all = append(all, admin.Extra{
+			Peer: cluster, TrainingBytes: e.Training.Load(), CopyBytes: e.Copies.Load(), DataBytes: e.Data.Load(), ParityBytes: e.Parity.Load(),
+		})
+	}
+	return all
 }
 
 // waysNow are those to the gateways of a peer, in an order that stays.

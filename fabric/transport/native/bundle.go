@@ -26,6 +26,7 @@ type bundle struct {
 	lanes  []atomic.Pointer[lane]
 	// ahead is how many bytes of blocks the peer has not taken, with those about to be sent.
 	ahead atomic.Int64
+	extra *Extra
 
 	mu      sync.Mutex
 	arrived *sync.Cond
@@ -76,8 +77,8 @@ const blockLate = 10 * time.Second
 // errBundle is of blocks that will never be whole.
 var errBundle = errors.New("too many lanes of the bundle have ended")
 
-func newBundle(id bundleID, lanes int) *bundle {
-	b := &bundle{id: id, lanes: make([]atomic.Pointer[lane], lanes), users: map[uint32]*user{}, room: bundleRoom}
+func newBundle(id bundleID, lanes int, extra *Extra) *bundle {
+	b := &bundle{id: id, extra: extra, lanes: make([]atomic.Pointer[lane], lanes), users: map[uint32]*user{}, room: bundleRoom}
 	b.codecs.all = map[shape]reedsolomon.Encoder{}
 	b.arrived = sync.NewCond(&b.mu)
 	return b
@@ -180,7 +181,9 @@ func (b *bundle) send(k block, data []byte) error {
 	}
 	for s.index = 0; s.index < len(pieces) && spare >= 0; s.index++ {
 		piece := append(s.append(make([]byte, 0, shardBytes+len(pieces[s.index]))), pieces[s.index]...)
-		if !lanes[(int(k.number)+s.index)%len(lanes)].offer(piece, spare == 0) {
+		if lanes[(int(k.number)+s.index)%len(lanes)].offer(piece, spare == 0) {
+			b.extra.piece(s, len(piece))
+		} else {
 			spare--
 		}
 	}

@@ -50,7 +50,7 @@ func pieces(t *testing.T, b *bundle, k block, data []byte) (all []shard, bytes [
 // are nobody's.
 func TestAnyPieces(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
-	b := newBundle(newBundleID(), lanesMost)
+	b := newBundle(newBundleID(), lanesMost, new(Extra))
 	number := b.admit(nil, 0)
 	for n := range uint32(50) {
 		data := make([]byte, blockLeast+random.IntN(blockMax-blockLeast+1))
@@ -78,7 +78,7 @@ func TestAnyPieces(t *testing.T) {
 
 // What a peer must not say ends its lane; what is of a connection that is over does not.
 func TestAddRefused(t *testing.T) {
-	b := newBundle(newBundleID(), lanesMost)
+	b := newBundle(newBundleID(), lanesMost, new(Extra))
 	number := b.admit(nil, 0)
 	shards, data := pieces(t, b, block{number, 1}, make([]byte, blockMax))
 	other, _ := pieces(t, b, block{number, 1}, make([]byte, blockMax/2))
@@ -108,7 +108,7 @@ func TestTakeOfBroken(t *testing.T) {
 		"the bundle ends":     func(b *bundle, _ uint32) { b.fail(errBundle) },
 		"the connection ends": func(b *bundle, n uint32) { b.forget(n) },
 	} {
-		b := newBundle(newBundleID(), lanesMost)
+		b := newBundle(newBundleID(), lanesMost, new(Extra))
 		number := b.admit(nil, 0)
 		told := make(chan error)
 		go func() {
@@ -125,7 +125,7 @@ func TestTakeOfBroken(t *testing.T) {
 // A block whose pieces may have gone with a lane ends the bundle if it stays away.
 func TestBlockLost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBundle(newBundleID(), lanesMost)
+		b := newBundle(newBundleID(), lanesMost, new(Extra))
 		for i := range b.lanes {
 			near, far := net.Pipe()
 			defer far.Close()
@@ -146,7 +146,7 @@ func FuzzLane(f *testing.F) {
 	f.Add(append(shard{size: 3}.append(nil), 1, 2, 3))
 	f.Add(shard{block: block{1, 2}, size: 1 << 30, shape: shape{255, 255}, index: 254}.append(nil))
 	f.Fuzz(func(t *testing.T, said []byte) {
-		b := newBundle(newBundleID(), lanesMost)
+		b := newBundle(newBundleID(), lanesMost, new(Extra))
 		b.admit(nil, 1)
 		near, far := net.Pipe()
 		go func() {

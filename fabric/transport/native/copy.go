@@ -42,7 +42,9 @@ func (u *bundled) copy(stream uint32, what int, head, data []byte) {
 	}
 	s := shard{block: block{u.number, stream}, size: len(head) + len(data), shape: shape{data: 1}, index: what}
 	piece := append(append(s.append(make([]byte, 0, shardBytes+s.size)), head...), data...)
-	lanes[int(u.copies.Add(1))%len(lanes)].offer(piece, false)
+	if lanes[int(u.copies.Add(1))%len(lanes)].offer(piece, false) {
+		u.extra.Copies.Add(uint64(len(piece)))
+	}
 }
 
 // copied takes a copy for one of the connections that use the bundle.

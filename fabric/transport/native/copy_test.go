@@ -66,7 +66,7 @@ func hears(t *testing.T, from io.Reader, want string) {
 // next of its stream, or comes after, is dropped.
 func TestCopies(t *testing.T) {
 	c, peer, opened := called(t)
-	b := newBundle(newBundleID(), lanesMost)
+	b := newBundle(newBundleID(), lanesMost, new(Extra))
 	b.admit(c, 1)
 	take := func(stream uint32, what int, body []byte) {
 		t.Helper()
@@ -128,7 +128,7 @@ func TestCopyBesideItsFrame(t *testing.T) {
 	c, begun, peer := denying(t)
 	ended := make(chan error, 1)
 	go func() { ended <- c.serve() }()
-	b := newBundle(newBundleID(), lanesMost)
+	b := newBundle(newBundleID(), lanesMost, new(Extra))
 	b.admit(c, 1)
 	const streams = 5000
 	for id := uint32(1); id <= streams; id++ {
@@ -158,7 +158,7 @@ func TestCopyBesideItsFrame(t *testing.T) {
 func TestCopyBeforeAnEarlierFrame(t *testing.T) {
 	c, begun, peer := denying(t)
 	go func() { _ = c.serve() }()
-	b := newBundle(newBundleID(), lanesMost)
+	b := newBundle(newBundleID(), lanesMost, new(Extra))
 	b.admit(c, 1)
 	for id := uint32(1); id <= 2; id++ {
 		body := openFrame(t, id, asked, "x")[headerBytes:]
@@ -184,7 +184,7 @@ func idle(t *testing.T, c *connection, id uint32) {
 // What a peer must not say by a copy is a breach.
 func TestCopiesRefused(t *testing.T) {
 	c, _, _ := called(t)
-	b := newBundle(newBundleID(), lanesMost)
+	b := newBundle(newBundleID(), lanesMost, new(Extra))
 	b.admit(c, 1)
 	near, _ := net.Pipe()
 	caller := newConnection(near, newBuffers())
@@ -216,7 +216,7 @@ func FuzzCopied(f *testing.F) {
 			streams++
 			s.fail(fmt.Errorf("no %s here", "service"))
 		}
-		b := newBundle(newBundleID(), lanesMost)
+		b := newBundle(newBundleID(), lanesMost, new(Extra))
 		b.admit(c, 1)
 		if len(body) == 0 || len(body) > copyMost {
 			return

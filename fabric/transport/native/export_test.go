@@ -63,3 +63,6 @@ func (p *Pool) Unshare() {
 	defer p.mu.Unlock()
 	p.shared = nil
 }
+
+// Extra is what the pool counts.
+func (p *Pool) Extra() *Extra { return p.options.Peer.Extra }

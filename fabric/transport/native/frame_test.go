@@ -121,7 +121,7 @@ func served(t testing.TB, said []byte, b transport.Backend) error {
 		_, _ = far.Write(said)
 		_ = far.Close()
 	}()
-	return NewServer(b, "", func(string) *Training { return nil }).Serve(near, identity.Name{})
+	return NewServer(b, "", func(string) Peer { return Peer{Extra: new(Extra)} }).Serve(near, identity.Name{})
 }
 
 // backend allows all and dials nothing.
@@ -166,7 +166,9 @@ func TestOpenedAfterEnd(t *testing.T) {
 // path once who calls knows it.
 func TestPing(t *testing.T) {
 	near, far := net.Pipe()
-	go func() { _ = NewServer(nil, "", func(string) *Training { return nil }).Serve(near, identity.Name{}) }()
+	go func() {
+		_ = NewServer(nil, "", func(string) Peer { return Peer{Extra: new(Extra)} }).Serve(near, identity.Name{})
+	}()
 	defer far.Close()
 	_ = far.SetDeadline(time.Now().Add(20 * time.Second))
 	for _, turn := range []struct{ say, hear []byte }{

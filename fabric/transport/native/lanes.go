@@ -33,7 +33,7 @@ func (p *Pool) bind(ctx context.Context) error {
 		return nil
 	}
 	if p.bundle == nil || p.bundle.over() {
-		p.bundle = newBundle(newBundleID(), lanesMost)
+		p.bundle = newBundle(newBundleID(), lanesMost, p.options.Peer.Extra)
 	}
 	b := p.bundle
 	p.mu.Unlock()
@@ -63,7 +63,7 @@ func (p *Pool) lane(ctx context.Context, b *bundle, i int) error {
 	l := newLane(conn)
 	b.lanes[i].Store(l)
 	go func() {
-		_ = l.run(b, p.options.Training, false) // the bundle is told
+		_ = l.run(b, p.options.Peer.Training, false) // the bundle is told
 		b.ended(i, l)
 		p.want()
 	}()
@@ -152,7 +152,7 @@ func (s *Server) ServeLane(conn net.Conn, peer identity.Name) error {
 	if before := b.lanes[i].Swap(l); before != nil { // the peer knows already that it is over
 		before.end()
 	}
-	err = l.run(b, s.training(peer.Cluster), true)
+	err = l.run(b, s.peer(peer.Cluster).Training, true)
 	if errors.Is(err, transport.ErrProtocol) {
 		b.fail(err)
 	}
@@ -193,7 +193,7 @@ func (s *Server) bundle(k bundleKey, lanes int) (*bundle, error) {
 	if lanes < dataLeast || lanes > piecesMax-1 || others >= bundlesMax {
 		return nil, fmt.Errorf("bundle %d of %d lanes: %w", others+1, lanes, transport.ErrProtocol)
 	}
-	b := newBundle(k.id, lanes)
+	b := newBundle(k.id, lanes, s.peer(k.peer.Cluster).Extra)
 	s.bundles[k] = b
 	return b, nil
 }

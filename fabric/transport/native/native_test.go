@@ -60,7 +60,7 @@ func newPair(t *testing.T, size int, backend transport.Backend) pair {
 		t.Fatal(err)
 	}
 	p := pair{
-		pool:    native.NewPool(l.Addr().String(), stores["c2"].Client("c1", native.Protocol), native.Options{Ahead: size, Most: 64}),
+		pool:    native.NewPool(l.Addr().String(), stores["c2"].Client("c1", native.Protocol), native.Options{Ahead: size, Most: 64, Peer: untrained("")}),
 		dialled: new(atomic.Int32), ended: new(atomic.Int32), broken: make(chan error, 1000),
 		mu: new(sync.Mutex), conns: new([]net.Conn),
 	}
@@ -103,7 +103,7 @@ func newPair(t *testing.T, size int, backend transport.Backend) pair {
 }
 
 // untrained is of connections that are taught no path.
-func untrained(string) *native.Training { return nil }
+func untrained(string) native.Peer { return native.Peer{Extra: new(native.Extra)} }
 
 // dials is a backend that allows all.
 type dials func(context.Context, identity.Name, transport.Request) (transport.Conn, error)
@@ -337,16 +337,24 @@ func TestManyAtOnce(t *testing.T) {
 // are the same, and few go twice; without it they do not. What lanes carry that end is made of the others.
 func TestBundle(t *testing.T) {
 	p := newPair(t, 2, to(conntest.Listen(t, conntest.Echo)))
+	ask(t, p, 3<<20, func() {})
+	extra := p.pool.Extra()
+	if n := extra.Data.Load() + extra.Parity.Load() + extra.Copies.Load(); n > 0 {
+		t.Errorf("%d bytes for losses that there are not", n)
+	}
 	p.pool.Lose(true)
 	conntest.Await(t, "connections that send blocks", func() bool { n, _ := p.pool.Bundled(); return n > 1 })
 	_, before := p.pool.Bundled()
 	ask(t, p, 100, func() {})
-	if p.pool.Copies() == 0 {
+	if p.pool.Copies() == 0 || extra.Copies.Load() == 0 {
 		t.Error("what is small was sent once")
 	}
 	ask(t, p, 3<<20, func() {})
 	if _, after := p.pool.Bundled(); after == before {
 		t.Error("no block was sent")
+	}
+	if data, parity := extra.Data.Load(), extra.Parity.Load(); parity == 0 || 5*parity > data {
+		t.Errorf("%d bytes of parity for %d", parity, data)
 	}
 	ask(t, p, 3<<20, func() { p.pool.EndLanes(1) })
 	p.pool.Lose(false)
@@ -419,7 +427,7 @@ func TestRefusedAtOnce(t *testing.T) {
 	})
 	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
 	defer cancel()
-	native.NewPool(l.Addr().String(), stores["c2"].Client("c1", native.Protocol), native.Options{Ahead: 1, Most: 8}).Keep(ctx)
+	native.NewPool(l.Addr().String(), stores["c2"].Client("c1", native.Protocol), native.Options{Ahead: 1, Most: 8, Peer: untrained("")}).Keep(ctx)
 	if n := calls.Load(); n < 2 || n > 6 {
 		t.Errorf("%d calls in half a second", n)
 	}

@@ -44,8 +44,8 @@ type Options struct {
 	Most int
 	// Congestion names TCP's congestion control between gateways; empty for the machine's.
 	Congestion string
-	// Training teaches TCP the path to a gateway of a peer; nil for none.
-	Training *Training
+	// Peer is the cluster that is called.
+	Peer Peer
 	// Offers are the connections to a gateway that cannot be called; nil for one that can.
 	Offers *Offers
 }
@@ -247,7 +247,7 @@ func (p *Pool) place(ctx context.Context, s *session) (*connection, error) {
 
 // learn has a connection get to know its path before it is free.
 func (p *Pool) learn(c *connection) {
-	p.options.Training.call(c)
+	p.options.Peer.Training.call(c)
 	p.measure() // whether a bundle is needed
 	p.offerTo(c)
 	p.put(c)
@@ -312,7 +312,9 @@ func (p *Pool) shake(ctx context.Context, protocol string) (*tls.Conn, error) {
 
 // dial connects to HOST:PORT and shakes hands.
 func dial(ctx context.Context, address string, config *tls.Config, congestion, protocol string) (*tls.Conn, error) {
-	raw, err := socket.Dial(ctx, net.Dialer{Timeout: connectTimeout}, address)
+	reach, cancel := context.WithTimeout(ctx, connectTimeout)
+	defer cancel()
+	raw, err := socket.Dial(reach, address)
 	if err != nil {
 		return nil, err
 	}

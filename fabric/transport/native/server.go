@@ -19,7 +19,7 @@ import (
 type Server struct {
 	backend    transport.Backend
 	congestion string
-	training   func(cluster string) *Training
+	peer       func(cluster string) Peer
 	buffers    *buffers
 
 	mu      sync.Mutex
@@ -30,9 +30,9 @@ type Server struct {
 }
 
 // NewServer makes one that asks for backends so, whose connections use a congestion
-// control (empty for the machine's) and are taught their paths to a peer, if they are.
-func NewServer(backend transport.Backend, congestion string, training func(cluster string) *Training) *Server {
-	return &Server{backend: backend, congestion: congestion, training: training, buffers: newBuffers(), all: map[*connection]bool{}, shared: map[*yamux.Session]bool{}, bundles: map[bundleKey]*bundle{}}
+// control (empty for the machine's).
+func NewServer(backend transport.Backend, congestion string, peer func(cluster string) Peer) *Server {
+	return &Server{backend: backend, congestion: congestion, peer: peer, buffers: newBuffers(), all: map[*connection]bool{}, shared: map[*yamux.Session]bool{}, bundles: map[bundleKey]*bundle{}}
 }
 
 // Serve answers a peer on a connection whose handshake is done, until it ends, and says
@@ -60,7 +60,7 @@ func (s *Server) serve(conn net.Conn, peer identity.Name) error {
 	if leaving {
 		go c.leave()
 	}
-	c.told = func() { s.training(peer.Cluster).answer(c) }
+	c.told = func() { s.peer(peer.Cluster).Training.answer(c) }
 	defer func() {
 		s.mu.Lock()
 		delete(s.all, c)

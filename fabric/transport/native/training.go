@@ -15,6 +15,7 @@ import (
 type Training struct {
 	perConnection int64
 	budget        *rate.Limiter
+	extra         *Extra // that counts it
 	// calls is held by the connection to a gateway that learns, answers by the one from it:
 	// of two each would learn a half. Lanes share them.
 	calls, answers *semaphore.Weighted
@@ -24,14 +25,15 @@ type Training struct {
 // of what the path does.
 const lanesAtOnce = 4
 
-// NewTraining allows so many bytes for each connection, and so many in an hour for all of
-// them, at most those at once. Without bytes it is nil: nothing is trained.
-func NewTraining(perConnection, perHour int64) *Training {
+// NewTraining allows so many bytes for each connection, and so many in any hour for all of
+// them: half at once, and as many again by and by. Without bytes it is nil: nothing is trained.
+func NewTraining(perConnection, perHour int64, extra *Extra) *Training {
 	if perConnection <= 0 || perHour <= 0 {
 		return nil
 	}
+	half := float64(perHour) / 2
 	return &Training{
-		perConnection: perConnection, budget: rate.NewLimiter(rate.Limit(float64(perHour)/time.Hour.Seconds()), int(perHour)),
+		perConnection: perConnection, extra: extra, budget: rate.NewLimiter(rate.Limit(half/time.Hour.Seconds()), int(half)),
 		calls: semaphore.NewWeighted(lanesAtOnce), answers: semaphore.NewWeighted(lanesAtOnce),
 	}
 }
@@ -200,10 +202,19 @@ func (t *Training) fill(p padding, most int64, at *lesson) {
 		if at.over(most) || !t.budget.AllowN(now, len(p.bytes)) {
 			return
 		}
-		if err := p.out(p.bytes); err != nil {
+		if err := t.pad(p); err != nil {
 			return // who reads is told too
 		}
 	}
+}
+
+// pad sends padding once.
+func (t *Training) pad(p padding) error {
+	err := p.out(p.bytes)
+	if err == nil {
+		t.extra.Training.Add(uint64(len(p.bytes)))
+	}
+	return err
 }
 
 // probe sends padding at half the rate that a lesson has found, for some round trips. That
@@ -232,7 +243,7 @@ func (t *Training) probe(p padding, most int64, after lesson) {
 		if now.After(known) && congestedBy(p.info()) || !t.budget.AllowN(now, len(p.bytes)) {
 			return
 		}
-		if err := p.out(p.bytes); err != nil {
+		if err := t.pad(p); err != nil {
 			return // who reads is told too
 		}
 	}

@@ -110,3 +110,25 @@ func TestProbes(t *testing.T) {
 		}
 	}
 }
+
+// What is sent for nobody stays within an hour's budget, is counted, and ends with it.
+func TestBudget(t *testing.T) {
+	const perHour = 1 << 20
+	extra := new(Extra)
+	training := NewTraining(perHour, perHour, extra)
+	pad := padding{leg: legOf(nil), idle: func() bool { return true }, bytes: make([]byte, 1<<10), out: func([]byte) error { return nil }}
+	allowed := 0
+	for training.budget.AllowN(time.Now(), len(pad.bytes)) {
+		if err := training.pad(pad); err != nil {
+			t.Fatal(err)
+		}
+		allowed += len(pad.bytes)
+	}
+	later := time.Now().Add(time.Hour) // what has become free in one
+	if allowed += int(training.budget.TokensAt(later)); allowed > perHour+len(pad.bytes) || allowed < perHour/2 {
+		t.Errorf("%d bytes in an hour, of %d", allowed, perHour)
+	}
+	if got := extra.Training.Load(); got < perHour/2 || got > perHour/2+4<<10 {
+		t.Errorf("%d bytes are counted", got)
+	}
+}
