@@ -18,7 +18,7 @@ const fabricCommand = "make show AREA=fabric"
 
 // showFabric is all that the fabric has to show, a part after the other.
 func showFabric(ctx context.Context, b *bench) error {
-	for _, part := range []func(context.Context, *bench) error{showFabricNear, showFabricLimits, showFabricLoad, showFabricFaults} {
+	for _, part := range []func(context.Context, *bench) error{showFabricNear, showFabricLimits, showFabricLoad, showFabricExtra, showFabricFaults, showFabricGuards} {
 		if err := part(ctx, b); err != nil {
 			return err
 		}
@@ -140,6 +140,7 @@ func (b *bench) judged(input report.Input, command string) {
 const relaysPlugin = `name: %[2]s
 kind: interconnect
 summary: two bare relays of TLS, with %[3]d connections between them open ahead of need
+carries: [http/1.1, tcp]
 hosts:
   route: [client, importer, exporter, service]
   start:
@@ -160,7 +161,7 @@ func withRelays(dir string) error {
 	if err := os.CopyFS(dir, systems.FS); err != nil {
 		return err
 	}
-	for name, ahead := range map[string]int{"tls-relays": 0, "warm-relays": 5200} { // newFile's, and some
+	for name, ahead := range map[string]int{"tls-relays": 0, "warm-relays": 14_000} { // newFile's, and some
 		at := filepath.Join(dir, name)
 		if err := os.Mkdir(at, 0o755); err != nil {
 			return err
@@ -190,7 +191,8 @@ claims:
   - {name: throughput-of-bare-relays, kind: ratio, metric: rate, of: {system: native}, to: {system: tls-relays}, above: 0.6, where: {threads: 8}}
 `
 
-// newFile is of users who call as fast as they can, each time on a new connection.
+// newFile is of users who call as fast as they can, each time on a new connection, of a
+// service that does no more than take it and echo.
 const newFile = `name: fabric-new
 topology:
   clusters: [{name: c1, nodes: [node]}, {name: c2, nodes: [node]}]
@@ -199,7 +201,7 @@ topology:
 scenarios: [{name: lcl}]
 systems: [native, warm-relays]
 workloads: [{name: payload-echo, size: 60B}]
-load: {threads: 16, iterations: 300, warmup: 20, connection: new}
+load: {protocol: tcp, threads: 64, iterations: 200, warmup: 10, connection: new}
 repetitions: 12
 claims:
   - {name: floor, kind: bound, metric: rate, of: {system: warm-relays}, above: 1/s}

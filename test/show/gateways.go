@@ -61,8 +61,8 @@ type side struct {
 const second = topology.Ref("c1/head")
 
 // gateways starts a pair: the exporter's at the service's node, the importer's at the
-// client's. When it returns, all that can be prepared is.
-func (b *bench) gateways(ctx context.Context, s *session, withSecond bool) (*pair, error) {
+// client's, all of them with some flags. When it returns, all that can be prepared is.
+func (b *bench) gateways(ctx context.Context, s *session, withSecond bool, flags ...string) (*pair, error) {
 	at := map[string]place{}
 	for role, ref := range map[string]topology.Ref{"Service": service, "Exporter": service, "Importer": client, "Second": second} {
 		node, err := s.Topology.Node(ref)
@@ -83,6 +83,7 @@ func (b *bench) gateways(ctx context.Context, s *session, withSecond bool) (*pai
 	}
 	p.add("importer", client, []string{"--resources", "importer-resources"})
 	for _, name := range append(names, "importer") {
+		p.sides[name].command.Args = append(p.sides[name].command.Args, flags...)
 		if err := p.start(ctx, name); err != nil {
 			return nil, err
 		}
