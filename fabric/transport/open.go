@@ -56,6 +56,9 @@ func EncodeRequest(r Request) ([]byte, error) {
 
 // DecodeRequest reads it.
 func DecodeRequest(text []byte) (Request, error) {
+	if len(text) > RequestBytes {
+		return Request{}, fmt.Errorf("a message of %d bytes that opens: %w", len(text), ErrProtocol)
+	}
 	var m message
 	if err := strictly.Unmarshal(text, &m); err != nil {
 		return Request{}, fmt.Errorf("the message that opens: %w: %w", ErrProtocol, err)

@@ -176,6 +176,7 @@ const bundlesMax = 4
 
 // bundle gives one that a peer's lane is to join.
 func (s *Server) bundle(k bundleKey, lanes int) (*bundle, error) {
+	extra := s.peer(k.peer.Cluster).Extra
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if b := s.bundles[k]; b != nil {
@@ -193,7 +194,7 @@ func (s *Server) bundle(k bundleKey, lanes int) (*bundle, error) {
 	if lanes < dataLeast || lanes > piecesMax-1 || others >= bundlesMax {
 		return nil, fmt.Errorf("bundle %d of %d lanes: %w", others+1, lanes, transport.ErrProtocol)
 	}
-	b := newBundle(k.id, lanes, s.peer(k.peer.Cluster).Extra)
+	b := newBundle(k.id, lanes, extra)
 	s.bundles[k] = b
 	return b, nil
 }
