@@ -201,6 +201,17 @@ func TestHostileCallers(t *testing.T) {
 			t.Errorf("%s %s: %d %s, want %d %s", c.method, c.path, answer.StatusCode, text, c.status, c.want)
 		}
 	}
+	late, err := authority.NewToken(f.folder, f.address, "c1", time.Now().Add(-time.Minute))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := authority.Join(t.Context(), late, filepath.Join(t.TempDir(), "c1"), newKey(t)); err == nil {
+		t.Error("a token that has expired lets in")
+	}
+	if said := f.log.String(); strings.Contains(said, token.Secret) || strings.Contains(said, late.Secret) || strings.Count(said, "msg=refused") != 7 {
+		t.Errorf("the log has\n%s", said)
+	}
+	f.counted(t, "join", "403", 1)
 	f.counted(t, "join", "400", 4)
 	f.counted(t, "renew", "400", 1)
 	f.counted(t, "revoked", "403", 1)

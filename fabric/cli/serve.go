@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"net"
 	"time"
@@ -31,17 +32,17 @@ that join by a token and for 'skerry fabric renew'; gateways run without it.`,
 				return explained(err)
 			}
 			server := authority.NewServer(ca, now, slog.New(slog.NewJSONHandler(cmd.ErrOrStderr(), nil)))
+			l, err := net.Listen("tcp", listen)
+			if err != nil {
+				return err
+			}
 			running, ctx := errgroup.WithContext(cmd.Context())
 			if admin != "" {
 				answer, err := observe(ctx, admin, server)
 				if err != nil {
-					return err
+					return errors.Join(err, l.Close())
 				}
 				running.Go(answer)
-			}
-			l, err := net.Listen("tcp", listen)
-			if err != nil {
-				return err
 			}
 			running.Go(func() error { return server.Serve(ctx, l) })
 			if err := done(cmd, "answering at %s", l.Addr()); err != nil {

@@ -26,7 +26,7 @@ func hostilities() []hostility {
 			folder: "./fabric/gateway", tests: "^TestHalfOpen$", flag: "-half-open", often: "10000",
 		},
 		{
-			what: "attacks on an authority: a token used twice, of another fabric, expired, none; bodies without end", bound: "each " + refused,
+			what: "attacks on an authority: a token used by many at once, at another authority, expired; requests that are none, too long, or without a certificate", bound: "each " + refused,
 			folder: "./fabric/authority", tests: "^(TestTokenOnce|TestAnotherAuthority|TestHostileCallers)$",
 		},
 	}
