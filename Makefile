@@ -44,7 +44,7 @@ unit: build ## every test, one package at a time, again where the hypervisor dis
 fuzz: ## every fuzz target for FUZZTIME; by default 5s, 10s in fabric and proxy
 	@time test/fuzz.sh
 
-soak: ## every fuzz target for 10 minutes, those of fabric and proxy for an hour
+soak: ## every fuzz target for 10 minutes, those of fabric and proxy for an hour; ONLY='native FuzzServe' those alone
 	FUZZTIME=10m FUZZTIME_OTHERS=1h test/fuzz.sh
 
 show: build ## show that an area does what it says: make show AREA=truth
