@@ -37,6 +37,7 @@ check: ## linters, formatters, spelling, go.mod and the rules of test/tidy
 	go test -count=1 ./test/tidy
 
 unit: build ## every test, one package at a time, again where the hypervisor disturbed it, then those without timing under the race detector
+	overlay/dataplane/test/run.sh
 	bin/skerry kube build
 	@time go run ./test/unit
 	@time go run ./test/unit -race -p=2 $(RACE)

@@ -16,7 +16,7 @@ import (
 // neighbourly holds that a bulk stream of the fabric leaves a flow of cubic beside it its
 // part of a narrow link, and does not have it lose more than another of its kind would.
 func (b *bench) neighbourly(ctx context.Context) (err error) {
-	const rounds, lasts = 3, 40 * time.Second
+	const rounds, lasts = 8, 30 * time.Second
 	const jainLeast, lossMost = 0.8, 2.0
 	s, err := b.open(ctx, "cubic")
 	if err != nil {
