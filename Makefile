@@ -22,7 +22,7 @@ run: ## install what the lab starts, build, run experiments/quickstart.yaml
 	bin/skerry run experiments/quickstart.yaml
 
 build: ## build the programs into bin/
-	CGO_ENABLED=0 go build -trimpath -buildvcs=auto -ldflags '-X main.version=$(VERSION)' -o bin/ ./cmd/...
+	CGO_ENABLED=0 go build -trimpath -buildvcs=auto -ldflags '-X main.version=$(VERSION)' -o bin/ ./cmd/... && overlay/dataplane/build.sh
 
 test: ## install what the tests call, then build, check, unit, fuzz
 	@./setup test
@@ -37,8 +37,7 @@ check: ## linters, formatters, spelling, go.mod and the rules of test/tidy
 	go test -count=1 ./test/tidy
 
 unit: build ## every test, one package at a time, again where the hypervisor disturbed it, then those without timing under the race detector
-	overlay/dataplane/test/run.sh
-	bin/skerry kube build
+	overlay/dataplane/test/run.sh && bin/skerry kube build
 	@time go run ./test/unit
 	@time go run ./test/unit -race -p=2 $(RACE)
 

@@ -80,9 +80,11 @@ func madeUpHost(env *testscript.Env, root string) error {
 	return nil
 }
 
-// standIns answer as on a host with Go 1.26 and no package installed. A script
-// puts its own into bin/, which comes first on the path.
+// standIns answer as on a host with Go 1.26, a compiler for C and no other package
+// installed. A script puts its own into bin/, which comes first on the path.
 var standIns = map[string]string{
 	"go":         "#!/bin/sh\necho go1.26.8\n",
-	"dpkg-query": "#!/bin/sh\necho not-installed\nexit 1\n",
+	"gcc":        "#!/bin/sh\n",
+	"meson":      "#!/bin/sh\n",
+	"dpkg-query": "#!/bin/sh\ncase \"$*\" in *libc6-dev) echo installed; exit ;; esac\necho not-installed\nexit 1\n",
 }

@@ -1,6 +1,5 @@
 #!/usr/bin/env bash
-# Builds the data plane and runs its tests, as it is and under sanitizers. What is
-# built lies in the checkout's build/.
+# Runs the data plane's tests, as it is and under sanitizers, in the checkout's build/.
 set -euo pipefail
 cd "$(dirname "$0")/../../.."
 

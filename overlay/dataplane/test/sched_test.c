@@ -1,29 +1,17 @@
-/* Properties of the scheduler over random lists and packets; a seed is printed. */
+/* Properties of the scheduler over random lists and packets; SEED has others. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <stdlib.h>
 
 #include <cmocka.h>
 
 #include "../sched/sched.h"
+#include "random.h"
 
 #define ROUNDS 300
 #define PACKETS 200
 #define STEP_NS 1000
-
-static uint64_t state;
-
-/* below returns a random number below n (splitmix64). */
-static int64_t below(int64_t n)
-{
-	uint64_t z = (state += 0x9e3779b97f4a7c15);
-
-	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
-	z = (z ^ z >> 27) * 0x94d049bb133111eb;
-	return (int64_t)((z ^ z >> 31) % (uint64_t)n);
-}
 
 /* random_list has intervals of whole STEP_NS, so that a walk of such steps sees all. */
 static struct gate_list random_list(int64_t base_ns)
@@ -223,8 +211,7 @@ int main(void)
 		cmocka_unit_test(windows_are_the_first_with_room),
 		cmocka_unit_test(every_packet_has_one_fate_in_its_window),
 	};
-	const char *seed = getenv("SEED");
 
-	state = seed ? strtoull(seed, NULL, 10) : 1;
+	random_seed();
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

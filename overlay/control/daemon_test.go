@@ -1,0 +1,328 @@
+package control_test
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"net"
+	"net/netip"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netns"
+	"golang.org/x/sys/unix"
+
+	"skerry.dev/skerry/internal/netnstest"
+	"skerry.dev/skerry/overlay/control"
+)
+
+func TestMain(m *testing.M) { os.Exit(netnstest.Main(m)) }
+
+const (
+	near4, far4 = "10.9.0.1", "10.9.0.2"
+	near6, far6 = "fd00:9::1", "fd00:9::2"
+	port        = 7000
+)
+
+// lan is the test's namespace with the end of a cable, and another one with the other.
+type lan struct {
+	t   *testing.T
+	far netns.NsHandle
+	mac net.HardwareAddr // of the far end
+	dir string
+}
+
+func newLAN(t *testing.T) *lan {
+	t.Helper()
+	netnstest.Node(t, []string{near4 + "/24", near6 + "/64"}, nil)
+	for _, program := range []string{"ktsnd", "ktsn-talker", "libktsn.so"} {
+		if _, err := os.Stat(built(t, program)); err != nil {
+			t.Skipf("%v: overlay/dataplane/build.sh builds it, with meson", err)
+		}
+	}
+	l := &lan{t: t, dir: t.TempDir()}
+	holder := exec.Command("sleep", "600")
+	holder.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET, Pdeathsig: syscall.SIGKILL}
+	must(t, holder.Start())
+	t.Cleanup(func() { _ = holder.Process.Kill(); _ = holder.Wait() })
+	away, err := netlink.LinkByName("away")
+	must(t, err)
+	must(t, netlink.LinkSetNsPid(away, holder.Process.Pid))
+	l.far, err = netns.GetFromPid(holder.Process.Pid)
+	must(t, err)
+	h, err := netlink.NewHandleAt(l.far)
+	must(t, err)
+	defer h.Close()
+	away, err = h.LinkByName("away")
+	must(t, err)
+	must(t, h.LinkSetUp(away))
+	for _, text := range []string{far4 + "/24", far6 + "/64"} {
+		a, err := netlink.ParseAddr(text)
+		must(t, err)
+		a.Flags = unix.IFA_F_NODAD
+		must(t, h.AddrAdd(away, a))
+	}
+	l.mac = away.Attrs().HardwareAddr
+	return l
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// built is where make build puts a program.
+func built(t *testing.T, program string) string {
+	t.Helper()
+	path, err := filepath.Abs(filepath.Join("..", "..", "bin", program))
+	must(t, err)
+	return path
+}
+
+// listen opens a socket at the far end.
+func (l *lan) listen(address string) *net.UDPConn {
+	l.t.Helper()
+	type opened struct {
+		conn net.PacketConn
+		err  error
+	}
+	done := make(chan opened)
+	go func() {
+		runtime.LockOSThread() // and never unlocked: the thread ends with the goroutine
+		if err := netns.Set(l.far); err != nil {
+			done <- opened{err: err}
+			return
+		}
+		conn, err := net.ListenPacket("udp", net.JoinHostPort(address, strconv.Itoa(port)))
+		done <- opened{conn, err}
+	}()
+	o := <-done
+	must(l.t, o.err)
+	conn := o.conn.(*net.UDPConn)
+	l.t.Cleanup(func() { _ = conn.Close() })
+	must(l.t, conn.SetReadBuffer(4<<20))
+	raw, err := conn.SyscallConn()
+	must(l.t, err)
+	must(l.t, raw.Control(func(fd uintptr) { err = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_TIMESTAMPNS, 1) }))
+	must(l.t, err)
+	return conn
+}
+
+// daemon starts ktsnd, attaches the test's namespace and sets routes to the far end.
+func (l *lan) daemon(options ...string) (*control.Client, *exec.Cmd) {
+	l.t.Helper()
+	cmd := exec.Command(built(l.t, "ktsnd"), append([]string{"--port", "af_packet:data", "--control", filepath.Join(l.dir, "control"), "--late-ns", "1000000000"}, options...)...)
+	said, err := cmd.StderrPipe()
+	must(l.t, err)
+	must(l.t, cmd.Start())
+	l.t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
+	lines, ready := bufio.NewScanner(said), false
+	for !ready && lines.Scan() {
+		ready = strings.Contains(lines.Text(), "ready")
+	}
+	if !ready {
+		l.t.Fatalf("ktsnd is not ready: %v", lines.Err())
+	}
+	c, err := control.Dial(l.t.Context(), filepath.Join(l.dir, "control"))
+	must(l.t, err)
+	l.t.Cleanup(func() { _ = c.Close() })
+	must(l.t, c.Attach(control.Attachment{
+		Name: "test", Path: filepath.Join(l.dir, "ktsn"), Addresses: []netip.Addr{netip.MustParseAddr(near4), netip.MustParseAddr(near6)},
+	}))
+	for _, to := range []string{far4, far6} {
+		must(l.t, c.Route(netip.MustParseAddr(to), l.mac))
+	}
+	return c, cmd
+}
+
+// talk starts the talker with LibKTSN, which fails where no daemon is.
+func (l *lan) talk(to string, options ...string) *exec.Cmd {
+	cmd := exec.Command(built(l.t, "ktsn-talker"), append(options, to, strconv.Itoa(port))...)
+	cmd.Env = append(os.Environ(), "LD_PRELOAD="+built(l.t, "libktsn.so"), "KTSN_SOCKET="+filepath.Join(l.dir, "ktsn"), "KTSN_FALLBACK=fail")
+	return cmd
+}
+
+// talked runs a talker to its end and returns how many it sent and how many were refused.
+func talked(t *testing.T, cmd *exec.Cmd) (sent, refused int) {
+	t.Helper()
+	var summary struct{ Sent, Refused int }
+	var errs bytes.Buffer
+	cmd.Stderr = &errs
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("%v: %s", err, errs.Bytes())
+	}
+	must(t, json.Unmarshal(out, &summary))
+	return summary.Sent, summary.Refused
+}
+
+// arrival is one packet at the far end; its times are the kernel's, of CLOCK_REALTIME.
+type arrival struct {
+	sequence, bytes      int
+	plannedNs, arrivedNs int64
+	from                 netip.AddrPort
+}
+
+// hear reads what arrives until nothing has for so long.
+func hear(t *testing.T, conn *net.UDPConn, idle time.Duration) []arrival {
+	t.Helper()
+	var all []arrival
+	data, control := make([]byte, 2048), make([]byte, 128)
+	for {
+		must(t, conn.SetReadDeadline(time.Now().Add(idle)))
+		n, c, _, from, err := conn.ReadMsgUDPAddrPort(data, control)
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			return all
+		}
+		must(t, err)
+		var at unix.Timespec
+		_, err = binary.Decode(control[unix.CmsgLen(0):c], binary.NativeEndian, &at)
+		must(t, err)
+		all = append(all, arrival{
+			sequence: int(binary.BigEndian.Uint64(data[8:])), bytes: n, from: from,
+			plannedNs: int64(binary.BigEndian.Uint64(data[16:])), arrivedNs: at.Nano(),
+		})
+	}
+}
+
+// only returns the one class that has packets.
+func only(t *testing.T, c *control.Client) control.Class {
+	t.Helper()
+	s, err := c.Status()
+	must(t, err)
+	if len(s.Classes) != 1 {
+		t.Fatalf("%d classes have packets, not one: %+v", len(s.Classes), s)
+	}
+	return s.Classes[0]
+}
+
+func TestPacketsLeaveAtTheirTimeAsTheirSenders(t *testing.T) {
+	l := newLAN(t)
+	c, _ := l.daemon()
+	for _, to := range []struct{ from, to, size string }{{near4, far4, "64"}, {near6, far6, "1400"}} {
+		t.Run(to.to, func(t *testing.T) {
+			conn := l.listen(to.to)
+			sent, refused := talked(t, l.talk(to.to, "-n", "100", "-c", "1000000", "-l", "100000000", "-s", to.size, "-p", "5"))
+			got := hear(t, conn, 500*time.Millisecond)
+			if sent != 100 || refused != 0 || len(got) != 100 {
+				t.Fatalf("sent %d, refused %d, arrived %d: want 100, 0, 100", sent, refused, len(got))
+			}
+			for i, a := range got {
+				if a.sequence != i || a.arrivedNs < a.plannedNs || strconv.Itoa(a.bytes) != to.size || a.from.Addr().String() != to.from || a.from.Port() != got[0].from.Port() {
+					t.Fatalf("packet %d arrived as %+v", i, a)
+				}
+			}
+		})
+	}
+	if k := only(t, c); k.Class != 5 || k.Sent != 200 || k.Queued != 200 || k.Waiting != 0 || k.Unexplained != 0 {
+		t.Errorf("the daemon counts %+v", k)
+	}
+}
+
+// A packet whose gate is shut at its time waits for the next window.
+func TestPacketsKeepToTheirWindow(t *testing.T) {
+	const cycle, window = 20 * time.Millisecond, 10 * time.Millisecond
+	l := newLAN(t)
+	c, _ := l.daemon()
+	_, err := c.Load(control.Schedule{Cycle: cycle, Entries: []control.Entry{{Open: 1 << 3, For: window}, {Open: 1 << 7, For: cycle - window}}})
+	must(t, err)
+	conn := l.listen(far4)
+	talked(t, l.talk(far4, "-n", "300", "-c", "1000000", "-l", "200000000", "-p", "3"))
+	got := hear(t, conn, 500*time.Millisecond)
+	if len(got) != 300 {
+		t.Fatalf("%d of 300 packets arrived", len(got))
+	}
+	var tai, wall unix.Timespec
+	must(t, unix.ClockGettime(unix.CLOCK_TAI, &tai))
+	must(t, unix.ClockGettime(unix.CLOCK_REALTIME, &wall))
+	offset := time.Duration(tai.Nano() - wall.Nano()).Round(time.Second)
+	var outside uint64
+	for _, a := range got {
+		if time.Duration(a.arrivedNs+int64(offset))%cycle >= window {
+			outside++
+		}
+	}
+	if k := only(t, c); k.Sent != 300 || k.Unexplained != 0 || outside > k.Misplaced {
+		t.Errorf("%d packets arrived outside of their window, and the daemon counts %+v", outside, k)
+	}
+}
+
+// What cannot leave in time is refused and counted, and harms nothing else.
+func TestPacketsWithoutAChanceAreRefused(t *testing.T) {
+	l := newLAN(t)
+	c, _ := l.daemon("--horizon-ns", "150000000")
+	conn := l.listen(far4)
+	talked(t, l.talk(far4, "-n", "5", "-l", "0"))          // late, or nearly
+	talked(t, l.talk(far4, "-n", "5", "-l", "400000000"))  // beyond the horizon
+	talked(t, l.talk("10.9.0.77", "-n", "5"))              // nobody knows the way
+	talked(t, l.talk(far4, "-n", "10", "-l", "100000000")) // as it should be
+	hear(t, conn, 300*time.Millisecond)
+	s, err := c.Status()
+	must(t, err)
+	if len(s.Classes) != 1 {
+		t.Fatalf("the daemon counts %+v", s)
+	}
+	if k := s.Classes[0]; k.Late != 5 || k.Early != 5 || k.Sent != 10 || s.Unrouted != 5 || s.Clients != 0 || s.Sockets != 0 {
+		t.Errorf("the daemon counts %+v", s)
+	}
+}
+
+// A daemon that is killed and started again is found again, by a program that goes on.
+func TestProgramsFindTheNextDaemon(t *testing.T) {
+	l := newLAN(t)
+	c, daemon := l.daemon()
+	conn := l.listen(far4)
+	talker := l.talk(far4, "-n", "2000", "-l", "50000000")
+	ended := make(chan int)
+	go func() {
+		sent, _ := talked(t, talker)
+		ended <- sent
+	}()
+	deadline := time.Now().Add(5 * time.Second)
+	for s, _ := c.Status(); s.Clients == 0 && time.Now().Before(deadline); s, _ = c.Status() {
+		time.Sleep(time.Millisecond)
+	}
+	must(t, daemon.Process.Kill())
+	_ = daemon.Wait()
+	again, _ := l.daemon()
+	sent := <-ended
+	got := hear(t, conn, 500*time.Millisecond)
+	if k := only(t, again); k.Sent == 0 {
+		t.Errorf("the second daemon counts %+v", k)
+	}
+	if last := got[len(got)-1].sequence; last != 1999 || sent == 2000 || sent < 500 {
+		t.Errorf("%d of 2000 were sent, the last to arrive is %d", sent, last)
+	}
+}
+
+func TestRequestsThatCannotBe(t *testing.T) {
+	l := newLAN(t)
+	c, _ := l.daemon()
+	for name, ask := range map[string]func() error{
+		"an attachment of that name": func() error { return c.Attach(control.Attachment{Name: "test", Path: filepath.Join(l.dir, "other")}) },
+		"listen at its path":         func() error { return c.Attach(control.Attachment{Name: "other", Path: "/nowhere/at/all"}) },
+		"has a name, a path":         func() error { return c.Attach(control.Attachment{Name: "", Path: "x"}) },
+		"no attachment of that name": func() error { return c.Detach("other") },
+		"the list cannot run":        func() error { _, err := c.Load(control.Schedule{Cycle: time.Millisecond}); return err },
+	} {
+		if err := ask(); !errors.Is(err, control.ErrRefused) || !strings.Contains(err.Error(), name) {
+			t.Errorf("%v: want it refused, as %q", err, name)
+		}
+	}
+	must(t, c.Detach("test"))
+	if _, err := os.Stat(filepath.Join(l.dir, "ktsn")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the path of what is detached: %v", err)
+	}
+}

@@ -1,0 +1,119 @@
+#include "frame.h"
+
+#include <string.h>
+
+enum {
+	TYPE_IPV4 = 0x0800,
+	TYPE_IPV6 = 0x86dd,
+	TYPE_TAG = 0x8100,
+	PROTOCOL_UDP = 17,
+	IPV4_BYTES = 20,
+	IPV6_BYTES = 40,
+	UDP_BYTES = 8,
+	HOPS = 64,
+};
+
+static uint8_t *put16(uint8_t *at, uint32_t value)
+{
+	at[0] = (uint8_t)(value >> 8);
+	at[1] = (uint8_t)value;
+	return at + 2;
+}
+
+/* sum adds 16 bit words of big endian, the last one filled up with zero (RFC 1071). */
+static uint64_t sum(uint64_t so_far, const uint8_t *data, uint32_t bytes)
+{
+	for (; bytes > 1; bytes -= 2, data += 2) {
+		so_far += (uint32_t)data[0] << 8 | data[1];
+	}
+	return bytes ? so_far + ((uint32_t)data[0] << 8) : so_far;
+}
+
+static uint16_t fold(uint64_t value)
+{
+	while (value >> 16) {
+		value = (value & 0xffff) + (value >> 16);
+	}
+	return (uint16_t)~value;
+}
+
+bool frame_is_ipv4(const uint8_t ip[16])
+{
+	static const uint8_t mapped[12] = { [10] = 0xff, [11] = 0xff };
+
+	return memcmp(ip, mapped, sizeof(mapped)) == 0;
+}
+
+uint32_t frame_payload_max(const uint8_t ip[16])
+{
+	return FRAME_MTU - UDP_BYTES - (frame_is_ipv4(ip) ? IPV4_BYTES : IPV6_BYTES);
+}
+
+static uint8_t *put_ethernet(uint8_t *at, const struct frame_path *path)
+{
+	memcpy(at, path->to.mac, 6);
+	memcpy(at + 6, path->from.mac, 6);
+	at += 12;
+	if (path->tagged) {
+		at = put16(at, TYPE_TAG);
+		at = put16(at, (uint32_t)path->priority << 13);
+	}
+	return put16(at, frame_is_ipv4(path->to.ip) ? TYPE_IPV4 : TYPE_IPV6);
+}
+
+static uint8_t *put_ipv4(uint8_t *at, const struct frame_path *path, uint32_t udp_bytes)
+{
+	uint8_t *start = at;
+
+	at = put16(at, 0x4500);
+	at = put16(at, IPV4_BYTES + udp_bytes);
+	at = put16(at, 0);      /* no identification: it is never a fragment (RFC 6864) */
+	at = put16(at, 0x4000); /* nor to become one */
+	at = put16(at, HOPS << 8 | PROTOCOL_UDP);
+	at = put16(at, 0);
+	memcpy(at, path->from.ip + 12, 4);
+	memcpy(at + 4, path->to.ip + 12, 4);
+	put16(start + 10, fold(sum(0, start, IPV4_BYTES)));
+	return start + IPV4_BYTES;
+}
+
+static uint8_t *put_ipv6(uint8_t *at, const struct frame_path *path, uint32_t udp_bytes)
+{
+	at = put16(at, 0x6000);
+	at = put16(at, 0);
+	at = put16(at, udp_bytes);
+	at = put16(at, PROTOCOL_UDP << 8 | HOPS);
+	memcpy(at, path->from.ip, 16);
+	memcpy(at + 16, path->to.ip, 16);
+	return at + 32;
+}
+
+/* udp_sum is that of the pseudo header, the header and the payload (RFC 768, RFC 8200 §8.1). */
+static uint16_t udp_sum(const struct frame_path *path, const uint8_t *udp, uint32_t udp_bytes)
+{
+	bool ipv4 = frame_is_ipv4(path->to.ip);
+	uint32_t from = ipv4 ? 12 : 0;
+	uint64_t value = PROTOCOL_UDP + udp_bytes;
+	uint16_t folded;
+
+	value = sum(value, path->from.ip + from, 16 - from);
+	value = sum(value, path->to.ip + from, 16 - from);
+	folded = fold(sum(value, udp, udp_bytes));
+	return folded ? folded : 0xffff;
+}
+
+uint32_t frame_write(uint8_t *out, const struct frame_path *path, const uint8_t *payload, uint32_t bytes)
+{
+	uint32_t udp_bytes = UDP_BYTES + bytes;
+	uint8_t *at = put_ethernet(out, path), *udp;
+
+	at = frame_is_ipv4(path->to.ip) ? put_ipv4(at, path, udp_bytes) : put_ipv6(at, path, udp_bytes);
+	udp = at;
+	at = put16(at, path->from.port);
+	at = put16(at, path->to.port);
+	at = put16(at, udp_bytes);
+	at = put16(at, 0);
+	memcpy(at, payload, bytes);
+	put16(udp + 6, udp_sum(path, udp, udp_bytes));
+	return (uint32_t)(at + bytes - out);
+}

@@ -1,0 +1,15 @@
+/* Where the processes of one network namespace connect, and who they are. */
+#ifndef KTSND_ATTACHMENT_H
+#define KTSND_ATTACHMENT_H
+
+#include "../wire/control.h"
+
+struct attachment {
+	int listener; /* -1: none */
+	struct control_attach who;
+};
+
+/* attachment_end stops to listen, and takes the path away. */
+void attachment_end(struct attachment *a);
+
+#endif

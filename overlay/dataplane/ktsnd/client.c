@@ -1,0 +1,210 @@
+#include "client.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stddef.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "../wire/pass.h"
+
+void client_init(struct client *c)
+{
+	*c = (struct client){ .sock = -1 };
+	for (int i = 0; i < CLIENT_SOCKETS_MAX; i++) {
+		c->socket[i].fd = -1;
+	}
+}
+
+/* make_ring makes the memory, whose size nobody can change any more. */
+static int make_ring(struct client *c)
+{
+	int fd = memfd_create("ktsn", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	void *at;
+	int err;
+
+	if (fd < 0) {
+		return -errno;
+	}
+	if (ftruncate(fd, sizeof(*c->ring)) < 0 ||
+	    fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) < 0) {
+		goto fail;
+	}
+	at = mmap(NULL, sizeof(*c->ring), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fd, 0);
+	if (at == MAP_FAILED) {
+		goto fail;
+	}
+	c->ring = at;
+	c->ring->magic = WIRE_MAGIC;
+	c->ring->version = WIRE_VERSION;
+	c->ring->slots = WIRE_SLOTS;
+	c->ring->slot_bytes = sizeof(struct wire_slot);
+	return fd;
+fail:
+	err = -errno;
+	close(fd);
+	return err;
+}
+
+int client_welcome(struct client *c, int sock, int attachment)
+{
+	const struct wire_message welcome = { .type = WIRE_WELCOME };
+	int fd;
+	int err;
+
+	client_init(c);
+	fd = make_ring(c);
+	if (fd < 0) {
+		return fd;
+	}
+	err = pass_send(sock, &welcome, sizeof(welcome), fd, MSG_DONTWAIT);
+	close(fd);
+	c->sock = sock;
+	c->attachment = attachment;
+	if (err) {
+		c->sock = -1;
+		client_close(c);
+	}
+	return err;
+}
+
+void client_forget(struct client *c, int number)
+{
+	if (c->socket[number].fd >= 0) {
+		close(c->socket[number].fd);
+		c->socket[number].fd = -1;
+		c->sockets--;
+	}
+}
+
+void client_close(struct client *c)
+{
+	for (int i = 0; i < CLIENT_SOCKETS_MAX; i++) {
+		client_forget(c, i);
+	}
+	if (c->ring) {
+		munmap(c->ring, sizeof(*c->ring));
+	}
+	if (c->sock >= 0) {
+		close(c->sock);
+	}
+	client_init(c);
+}
+
+/* read_address reads where a socket is bound, as the kernel has it. */
+static int read_address(int fd, struct client_socket *s)
+{
+	union {
+		struct sockaddr any;
+		struct sockaddr_in in;
+		struct sockaddr_in6 in6;
+	} at;
+	socklen_t bytes = sizeof(at);
+	int protocol;
+	socklen_t protocol_bytes = sizeof(protocol);
+
+	if (getsockopt(fd, SOL_SOCKET, SO_PROTOCOL, &protocol, &protocol_bytes) < 0 ||
+	    getsockname(fd, &at.any, &bytes) < 0) {
+		return -errno;
+	}
+	if (protocol != IPPROTO_UDP) {
+		return -EPROTONOSUPPORT;
+	}
+	memset(s->ip, 0, sizeof(s->ip));
+	if (at.any.sa_family == AF_INET) {
+		s->ip[10] = s->ip[11] = 0xff;
+		memcpy(s->ip + 12, &at.in.sin_addr, 4);
+		s->port = ntohs(at.in.sin_port);
+	} else if (at.any.sa_family == AF_INET6) {
+		memcpy(s->ip, &at.in6.sin6_addr, 16);
+		s->port = ntohs(at.in6.sin6_port);
+	} else {
+		return -EAFNOSUPPORT;
+	}
+	return s->port ? 0 : -EDESTADDRREQ;
+}
+
+/* open_socket finds room for a socket. Returns its number or -errno. */
+static int open_socket(struct client *c, int fd, int32_t clock)
+{
+	int err, free = 0;
+
+	if (fd < 0 || (clock != CLOCK_TAI && clock != CLOCK_MONOTONIC && clock != CLOCK_REALTIME)) {
+		return -EINVAL;
+	}
+	while (free < CLIENT_SOCKETS_MAX && c->socket[free].fd >= 0) {
+		free++;
+	}
+	if (free == CLIENT_SOCKETS_MAX) {
+		return -EMFILE;
+	}
+	err = read_address(fd, &c->socket[free]);
+	if (err) {
+		return err;
+	}
+	c->socket[free].fd = fd;
+	c->socket[free].clock = clock;
+	c->sockets++;
+	return free;
+}
+
+int client_hear(struct client *c, int *closed)
+{
+	struct wire_message m;
+	int fd, number;
+	int err = pass_receive(c->sock, &m, sizeof(m), &fd, MSG_DONTWAIT);
+
+	*closed = -1;
+	if (err) {
+		return err == -EAGAIN ? 0 : err;
+	}
+	if (m.type == WIRE_CLOSE && fd < 0 && client_find(c, m.socket)) {
+		*closed = (int)m.socket;
+		return 0;
+	}
+	number = m.type == WIRE_OPEN ? open_socket(c, fd, m.clock) : -EPROTO;
+	if (number < 0 && fd >= 0) {
+		close(fd);
+	}
+	if (m.type != WIRE_OPEN) {
+		return -EPROTO;
+	}
+	m = (struct wire_message){ .type = WIRE_OPENED };
+	m.socket = number < 0 ? 0 : (uint32_t)number;
+	m.error = number < 0 ? number : 0;
+	return pass_send(c->sock, &m, sizeof(m), -1, MSG_DONTWAIT);
+}
+
+int client_take(struct client *c, struct wire_slot *slot)
+{
+	uint32_t waiting = atomic_load_explicit(&c->ring->head, memory_order_acquire) - c->tail;
+	const struct wire_slot *from = &c->ring->slot[c->tail % WIRE_SLOTS];
+
+	if (waiting == 0) {
+		return 0;
+	}
+	if (waiting > WIRE_SLOTS) {
+		return -EPROTO;
+	}
+	memcpy(slot, from, offsetof(struct wire_slot, payload));
+	/* From here on the copy alone is read, whatever the process writes meanwhile. */
+	atomic_signal_fence(memory_order_seq_cst);
+	if (slot->bytes > WIRE_PAYLOAD_MAX) {
+		return -EPROTO;
+	}
+	memcpy(slot->payload, from->payload, slot->bytes);
+	atomic_store_explicit(&c->ring->tail, ++c->tail, memory_order_release);
+	return 1;
+}
+
+const struct client_socket *client_find(const struct client *c, uint32_t number)
+{
+	if (number >= CLIENT_SOCKETS_MAX || c->socket[number].fd < 0) {
+		return NULL;
+	}
+	return &c->socket[number];
+}

@@ -1,0 +1,55 @@
+/*
+ * A process that sends through the daemon: its ring, and the sockets that it has shown
+ * to be its own. Whatever it writes, it reaches nothing but its own packets: a slot is
+ * copied before it is looked at, and where a packet comes from is read from the kernel.
+ */
+#ifndef KTSND_CLIENT_H
+#define KTSND_CLIENT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "../wire/wire.h"
+
+#define CLIENT_SOCKETS_MAX 256
+
+/* A UDP socket, of which a copy is held so that its port stays its own. */
+struct client_socket {
+	int fd; /* -1: none */
+	int32_t clock;
+	uint8_t ip[16]; /* all zeros after the family's prefix: any of the process's own */
+	uint16_t port;
+};
+
+struct client {
+	int sock; /* -1: none */
+	int attachment;
+	bool ended; /* it is gone; what it left in the ring is still to be sent */
+	uint32_t tail, sockets;
+	struct wire_ring *ring;
+	struct client_socket socket[CLIENT_SOCKETS_MAX];
+};
+
+/* client_init makes an unused one; client_welcome has it serve a new connection. Returns 0 or -errno. */
+void client_init(struct client *c);
+int client_welcome(struct client *c, int sock, int attachment);
+void client_close(struct client *c);
+
+/*
+ * client_hear takes one message. Returns 0, or -errno when the connection is over. One
+ * that closes a socket is told by *closed, -1 otherwise: the caller sends what was
+ * written before, and then has client_forget drop it.
+ */
+int client_hear(struct client *c, int *closed);
+void client_forget(struct client *c, int number);
+
+/*
+ * client_take copies the next packet of the ring: its header, and as much payload as that
+ * says. Returns 1, 0 when there is none, or -EPROTO when the ring or the packet cannot be.
+ */
+int client_take(struct client *c, struct wire_slot *slot);
+
+/* client_find returns a socket by the number it was given, or NULL. */
+const struct client_socket *client_find(const struct client *c, uint32_t number);
+
+#endif

@@ -1,0 +1,328 @@
+#include "daemon.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "../frame/frame.h"
+#include "attachment.h"
+#include "clock.h"
+#include "control.h"
+#include "histogram.h"
+#include "listen.h"
+#include "state.h"
+
+#define TAKE_MAX 16 /* packets of one client in one poll */
+#define EVENTS_MAX 4
+#define KEEP_NS 1000000 /* from one look at the sockets to the next */
+#define SPIN_NS 60000   /* how long before something is due polling no longer sleeps */
+
+int daemon_watch(struct daemon *d, int fd, enum event kind, int number)
+{
+	struct epoll_event event = { .events = EPOLLIN };
+
+	event.data.u64 = (uint64_t)kind << 32 | (uint32_t)number;
+	return epoll_ctl(d->epoll, EPOLL_CTL_ADD, fd, &event) < 0 ? -errno : 0;
+}
+
+static int pool_init(struct pool *p, uint32_t frames)
+{
+	p->frame = calloc(frames, sizeof(*p->frame));
+	p->bytes = calloc(frames, sizeof(*p->bytes));
+	p->unused = calloc(frames, sizeof(*p->unused));
+	if (!p->frame || !p->bytes || !p->unused) {
+		return -ENOMEM;
+	}
+	for (p->left = 0; p->left < frames; p->left++) {
+		p->unused[p->left] = p->left;
+	}
+	return 0;
+}
+
+int daemon_new(struct daemon **made, const struct daemon_config *config)
+{
+	struct daemon *d = calloc(1, sizeof(*d));
+	int err;
+
+	if (!d) {
+		return -ENOMEM;
+	}
+	d->config = *config;
+	d->control = -1;
+	d->epoll = epoll_create1(EPOLL_CLOEXEC);
+	for (int i = 0; i < ATTACHMENTS_MAX; i++) {
+		d->attachment[i].listener = -1;
+	}
+	for (int i = 0; i < CLIENTS_MAX; i++) {
+		client_init(&d->client[i]);
+	}
+	/* One more than the queues hold, so that it is a queue that is full. */
+	err = pool_init(&d->pool, GATE_CLASSES * config->sched.packets + 1);
+	d->sched = sched_new(&config->sched);
+	if (!err && d->epoll < 0) {
+		err = -errno;
+	}
+	if (!err && !d->sched) {
+		err = -ENOMEM;
+	}
+	if (!err) {
+		d->control = listen_at(config->control, 0600, CLIENTS_MAX);
+		err = d->control < 0 ? d->control : daemon_watch(d, d->control, EVENT_CONTROL, 0);
+	}
+	if (err) {
+		daemon_free(d);
+		return err;
+	}
+	d->times.started_ns = clock_ns(CLOCK_TAI);
+	*made = d;
+	return 0;
+}
+
+void daemon_free(struct daemon *d)
+{
+	for (int i = 0; i < CLIENTS_MAX; i++) {
+		client_close(&d->client[i]);
+	}
+	for (int i = 0; i < ATTACHMENTS_MAX; i++) {
+		attachment_end(&d->attachment[i]);
+	}
+	if (d->control >= 0) {
+		close(d->control);
+		unlink(d->config.control);
+	}
+	if (d->epoll >= 0) {
+		close(d->epoll);
+	}
+	sched_free(d->sched);
+	free(d->pool.frame);
+	free(d->pool.bytes);
+	free(d->pool.unused);
+	free(d);
+}
+
+/* own_address writes the address that a socket sends from to another, if there is one. */
+static bool own_address(const struct control_attach *who, const struct client_socket *s,
+			const uint8_t to[16], uint8_t from[16])
+{
+	static const uint8_t any[16];
+	bool ipv4 = frame_is_ipv4(to);
+	bool unbound = memcmp(s->ip, any, 16) == 0 || (frame_is_ipv4(s->ip) && memcmp(s->ip + 12, any, 4) == 0);
+
+	for (int i = 0; i < who->addresses; i++) {
+		const uint8_t *own = who->address[i];
+
+		if (frame_is_ipv4(own) == ipv4 && (unbound || memcmp(own, s->ip, 16) == 0)) {
+			memcpy(from, own, 16);
+			return true;
+		}
+	}
+	return false;
+}
+
+/* to_tai converts a time of another clock; what cannot be one becomes the far past or future. */
+static int64_t to_tai(const struct times *t, int32_t clock, int64_t ns)
+{
+	int64_t offset_ns = clock == CLOCK_MONOTONIC ? t->monotonic_ns : clock == CLOCK_REALTIME ? t->realtime_ns : 0;
+	int64_t sum;
+
+	if (__builtin_add_overflow(ns, offset_ns, &sum)) {
+		return ns < 0 ? INT64_MIN : INT64_MAX;
+	}
+	return sum;
+}
+
+/* enqueue has one packet of a client wait for its time. */
+static void enqueue(struct daemon *d, const struct client *c, const struct wire_slot *slot)
+{
+	const struct control_attach *who = &d->attachment[c->attachment].who;
+	const struct client_socket *s = client_find(c, slot->socket);
+	struct frame_path path = { .tagged = d->config.tagged, .priority = slot->priority & 7 };
+	struct sched_packet p = { .class = slot->priority & 7 };
+
+	if (!s || slot->bytes > frame_payload_max(slot->to) || slot->to_port == 0 ||
+	    !own_address(who, s, slot->to, path.from.ip)) {
+		d->status.malformed++;
+		return;
+	}
+	if (!route_find(&d->routes, slot->to, path.to.mac)) {
+		d->status.unrouted++;
+		return;
+	}
+	memcpy(path.from.mac, who->mac, 6);
+	memcpy(path.to.ip, slot->to, 16);
+	path.from.port = s->port;
+	path.to.port = slot->to_port;
+	p.handle = d->pool.unused[d->pool.left - 1];
+	d->pool.bytes[p.handle] = (uint16_t)frame_write(d->pool.frame[p.handle], &path, slot->payload, slot->bytes);
+	p.bytes = sched_wire_bytes(d->pool.bytes[p.handle]);
+	p.txtime_ns = to_tai(&d->times, s->clock, slot->txtime_ns);
+	if (sched_push(d->sched, p, d->times.now_ns) == SCHED_QUEUED) {
+		d->pool.left--;
+	}
+}
+
+/* take has so many packets of a client wait, and ends one that breaks the rules. */
+static bool take(struct daemon *d, struct client *c, int most)
+{
+	struct wire_slot slot;
+	int got = 0;
+
+	while (most-- > 0 && (got = client_take(c, &slot)) > 0) {
+		enqueue(d, c, &slot);
+	}
+	if (got < 0) {
+		d->status.malformed++;
+		client_close(c);
+	}
+	return got > 0;
+}
+
+/* leave sends the packets whose time it is. */
+static void leave(struct daemon *d)
+{
+	struct sched_packet p;
+	struct gate_window w;
+	enum sched_fate fate;
+
+	while ((fate = sched_pop(d->sched, d->times.now_ns, &p, &w)) != SCHED_QUEUED) {
+		struct control_class *class = &d->status.class[p.class];
+		int64_t due_ns = p.txtime_ns > w.start_ns ? p.txtime_ns : w.start_ns;
+		int64_t decided_ns = d->times.now_ns;
+
+		d->pool.unused[d->pool.left++] = p.handle;
+		if (fate == SCHED_MISSED) {
+			continue;
+		}
+		if (port_send(d->config.port, d->pool.frame[p.handle], d->pool.bytes[p.handle])) {
+			d->status.overrun++;
+		}
+		histogram_add(&d->status.late, decided_ns - due_ns);
+		d->times.now_ns = clock_ns(CLOCK_TAI);
+		if (d->times.now_ns + sched_wire_ns(d->sched, p.bytes) > w.end_ns) {
+			class->misplaced++;
+			class->unexplained += d->times.now_ns - decided_ns < d->config.sched.guard_ns;
+		}
+	}
+}
+
+static void welcome(struct daemon *d, int attachment)
+{
+	int sock = accept4(d->attachment[attachment].listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	int free = 0;
+
+	while (free < CLIENTS_MAX && d->client[free].sock >= 0) {
+		free++;
+	}
+	if (sock < 0) {
+		return;
+	}
+	if (free == CLIENTS_MAX || daemon_watch(d, sock, EVENT_CLIENT, free) || client_welcome(&d->client[free], sock, attachment)) {
+		close(sock);
+	}
+}
+
+static void hear(struct daemon *d, struct client *c)
+{
+	int closed;
+	int err = c->sock < 0 ? 0 : client_hear(c, &closed);
+
+	if (c->sock < 0 || (!err && closed < 0)) {
+		return;
+	}
+	/* What it wrote before is in the ring by now, and no more than that holds. */
+	take(d, c, WIRE_SLOTS);
+	if (err) {
+		client_close(c);
+	} else if (c->sock >= 0) {
+		client_forget(c, closed);
+	}
+}
+
+static void handle(struct daemon *d, uint64_t about)
+{
+	int number = (int)(uint32_t)about, sock;
+
+	switch (about >> 32) {
+	case EVENT_CONTROL:
+		sock = accept4(d->control, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+		if (sock >= 0 && daemon_watch(d, sock, EVENT_ASKED, sock)) {
+			close(sock);
+		}
+		break;
+	case EVENT_ASKED:
+		control_answer(d, number);
+		break;
+	case EVENT_ATTACHMENT:
+		welcome(d, number);
+		break;
+	case EVENT_CLIENT:
+		hear(d, &d->client[number]);
+		break;
+	}
+}
+
+/* keep does what need not be done at every poll. */
+static void keep(struct daemon *d)
+{
+	struct epoll_event event[EVENTS_MAX];
+	int64_t monotonic_ns = clock_ns(CLOCK_MONOTONIC);
+	int events = epoll_wait(d->epoll, event, EVENTS_MAX, 0);
+
+	d->times.monotonic_ns = clock_ns(CLOCK_TAI) - clock_ns(CLOCK_MONOTONIC);
+	d->times.realtime_ns = clock_ns(CLOCK_TAI) - clock_ns(CLOCK_REALTIME);
+	for (int i = 0; i < events; i++) {
+		handle(d, event[i].data.u64);
+	}
+	for (int i = 0; i < CLIENTS_MAX; i++) {
+		if (d->client[i].sock >= 0) {
+			atomic_store_explicit(&d->client[i].ring->alive_ns, monotonic_ns, memory_order_relaxed);
+		}
+	}
+	d->times.keep_ns = d->times.now_ns + KEEP_NS;
+}
+
+/* nap sleeps where nothing is due for long enough that waking up late does no harm. */
+static void nap(const struct daemon *d)
+{
+	int64_t until_ns = sched_wake_ns(d->sched, d->times.now_ns) - SPIN_NS;
+	int64_t most_ns = d->times.now_ns + d->config.nap_ns;
+	struct timespec t;
+
+	until_ns = until_ns < most_ns ? until_ns : most_ns;
+	if (until_ns <= d->times.now_ns) {
+		return;
+	}
+	t = (struct timespec){ until_ns / 1000000000, until_ns % 1000000000 };
+	clock_nanosleep(CLOCK_TAI, TIMER_ABSTIME, &t, NULL);
+}
+
+void daemon_run(struct daemon *d, const volatile sig_atomic_t *stop)
+{
+	int64_t last_ns = clock_ns(CLOCK_TAI);
+
+	d->times.now_ns = last_ns;
+	keep(d);
+	while (!*stop) {
+		bool busy = false;
+
+		d->times.now_ns = clock_ns(CLOCK_TAI);
+		histogram_add(&d->status.gap, d->times.now_ns - last_ns);
+		last_ns = d->times.now_ns;
+		leave(d);
+		for (int i = 0; i < CLIENTS_MAX; i++) {
+			if (d->client[i].sock >= 0) {
+				busy |= take(d, &d->client[i], TAKE_MAX);
+			}
+		}
+		if (d->times.now_ns >= d->times.keep_ns) {
+			keep(d);
+		} else if (d->config.nap_ns > 0 && !busy) {
+			nap(d);
+			last_ns = clock_ns(CLOCK_TAI);
+		}
+	}
+}
+

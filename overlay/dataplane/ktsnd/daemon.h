@@ -1,0 +1,36 @@
+/*
+ * The daemon: rings of processes in, a scheduler, a port out, on one thread that polls.
+ *
+ * A packet: client_take copies it from its ring → it gets the headers of the process
+ * that it is from, in a buffer of the pool → sched_push → at its time sched_pop →
+ * port_send. Nothing on that way blocks or allocates. Between polls, once a millisecond,
+ * the sockets are listened to, a few events at most.
+ */
+#ifndef KTSND_DAEMON_H
+#define KTSND_DAEMON_H
+
+#include <signal.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "../port/port.h"
+#include "../sched/sched.h"
+
+struct daemon;
+
+struct daemon_config {
+	struct sched_config sched;
+	struct port *port;
+	const char *control; /* the path of the control socket */
+	int64_t nap_ns;      /* a poll that finds nothing to do sleeps so long at most; 0: never */
+	bool tagged;         /* frames have a tag of 802.1Q with their priority */
+};
+
+/* daemon_new opens the control socket. Returns 0 or -errno; the port stays the caller's. */
+int daemon_new(struct daemon **d, const struct daemon_config *config);
+void daemon_free(struct daemon *d);
+
+/* daemon_run polls until *stop is set. */
+void daemon_run(struct daemon *d, const volatile sig_atomic_t *stop);
+
+#endif

@@ -1,0 +1,369 @@
+/*
+ * LibKTSN: loaded before the C library (LD_PRELOAD), it has datagrams with a
+ * transmission time leave by ktsnd. All else goes the way it would have gone.
+ *
+ * A packet: sendmsg with SCM_TXTIME → what is known of the socket → link_send, which
+ * writes it to the ring. Where anything is not as this knows it, the kernel is called.
+ */
+#include <arpa/inet.h>
+#include <dlfcn.h>
+#include <errno.h>
+#include <linux/net_tstamp.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "../wire/wire.h"
+#include "link.h"
+#include "real.h"
+
+#define EXPORT __attribute__((visibility("default")))
+#define FDS_MAX 65536 /* sockets above it go by the kernel */
+
+enum kind { UNKNOWN, PLAIN, TIMED };
+
+/* What is known of a descriptor. A peer's family is 0 where it has not been asked for. */
+struct known {
+	_Atomic uint8_t kind;
+	uint8_t priority;
+	bool pretended; /* the kernel does not know of the clock: it had refused it */
+	int32_t clock;
+	uint32_t flags;
+	struct link_name name;
+	struct sockaddr_storage peer;
+};
+
+static struct known fds[FDS_MAX];
+
+static struct real functions;
+
+__attribute__((constructor)) static void find_functions(void)
+{
+#define FIND(name) functions.name = (__typeof__(functions.name))dlsym(RTLD_NEXT, #name)
+	FIND(sendmsg);
+	FIND(sendmmsg);
+	FIND(setsockopt);
+	FIND(getsockopt);
+	FIND(connect);
+	FIND(close);
+	FIND(close_range);
+	FIND(dup);
+	FIND(dup2);
+	FIND(dup3);
+#undef FIND
+}
+
+/* real may be asked for before constructors have run: by those of other libraries. */
+const struct real *real(void)
+{
+	if (!functions.sendmsg) {
+		find_functions();
+	}
+	return &functions;
+}
+
+static struct known *known_of(int fd)
+{
+	return fd >= 0 && fd < FDS_MAX ? &fds[fd] : NULL;
+}
+
+/* learn asks the kernel about a socket that came by exec, dup or SCM_RIGHTS. */
+static void learn(int fd, struct known *k)
+{
+	struct sock_txtime txtime;
+	socklen_t bytes = sizeof(txtime), priority_bytes = sizeof(int);
+	int priority = 0;
+
+	if (real()->getsockopt(fd, SOL_SOCKET, SO_TXTIME, &txtime, &bytes) < 0 || !txtime.clockid) {
+		k->kind = PLAIN;
+		return;
+	}
+	(void)real()->getsockopt(fd, SOL_SOCKET, SO_PRIORITY, &priority, &priority_bytes);
+	k->clock = txtime.clockid;
+	k->flags = txtime.flags;
+	k->priority = priority > 15 ? 15 : (uint8_t)priority;
+	k->kind = TIMED;
+}
+
+/* forget is called when a descriptor is to mean something else. */
+static void forget(int fd)
+{
+	struct known *k = known_of(fd);
+
+	if (!k || k->kind == UNKNOWN) {
+		return;
+	}
+	if (k->kind == TIMED) {
+		link_forget(&k->name);
+	}
+	memset(&k->peer, 0, sizeof(k->peer));
+	k->pretended = false;
+	k->kind = UNKNOWN;
+}
+
+/* address writes where a packet goes to. Returns false for what is no address of IP. */
+static bool address(struct wire_slot *slot, const struct sockaddr_storage *to)
+{
+	if (to->ss_family == AF_INET) {
+		const struct sockaddr_in *in = (const struct sockaddr_in *)to;
+
+		slot->to[10] = slot->to[11] = 0xff;
+		memcpy(slot->to + 12, &in->sin_addr, 4);
+		slot->to_port = ntohs(in->sin_port);
+		return true;
+	}
+	if (to->ss_family == AF_INET6) {
+		const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)to;
+
+		memcpy(slot->to, &in6->sin6_addr, 16);
+		slot->to_port = ntohs(in6->sin6_port);
+		return true;
+	}
+	return false;
+}
+
+/* aim writes where a message goes to: as it says, or to the socket's peer. */
+static bool aim(int fd, struct known *k, const struct msghdr *message, struct wire_slot *slot)
+{
+	struct sockaddr_storage to = { 0 };
+	socklen_t bytes = sizeof(k->peer);
+
+	if (message->msg_name) {
+		if (message->msg_namelen > sizeof(to)) {
+			return false;
+		}
+		memcpy(&to, message->msg_name, message->msg_namelen);
+		return address(slot, &to);
+	}
+	if (!k->peer.ss_family && getpeername(fd, (struct sockaddr *)&k->peer, &bytes) < 0) {
+		return false;
+	}
+	return address(slot, &k->peer);
+}
+
+/* timed reads the control data. Returns false unless it is a transmission time alone. */
+static bool timed(const struct msghdr *message, int64_t *txtime_ns)
+{
+	bool found = false;
+
+	for (struct cmsghdr *c = CMSG_FIRSTHDR(message); c; c = CMSG_NXTHDR((struct msghdr *)message, c)) {
+		uint64_t ns;
+
+		if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_TXTIME || c->cmsg_len != CMSG_LEN(sizeof(ns))) {
+			return false;
+		}
+		memcpy(&ns, CMSG_DATA(c), sizeof(ns));
+		*txtime_ns = (int64_t)ns;
+		found = true;
+	}
+	return found;
+}
+
+/* size returns the bytes of a message, or -1 for more than a slot holds. */
+static int size(const struct msghdr *message)
+{
+	size_t bytes = 0;
+
+	for (size_t i = 0; i < message->msg_iovlen; i++) {
+		bytes += message->msg_iov[i].iov_len;
+		if (message->msg_iov[i].iov_len > WIRE_PAYLOAD_MAX || bytes > WIRE_PAYLOAD_MAX) {
+			return -1;
+		}
+	}
+	return (int)bytes;
+}
+
+/* must_fail says what becomes of packets without a daemon: KTSN_FALLBACK=fail, or they go by the kernel. */
+static bool must_fail(void)
+{
+	const char *fallback = secure_getenv("KTSN_FALLBACK");
+
+	return fallback && strcmp(fallback, "fail") == 0;
+}
+
+/*
+ * by_ring tries to send a message by the daemon. Returns the bytes sent, -1 with errno
+ * set, or -2 for one that is the kernel's.
+ */
+static ssize_t by_ring(int fd, const struct msghdr *message)
+{
+	struct known *k = known_of(fd);
+	struct wire_slot slot;
+	int bytes, err, saved = errno;
+
+	if (!k || message->msg_controllen == 0) {
+		return -2;
+	}
+	memset(&slot, 0, offsetof(struct wire_slot, payload));
+	if (!timed(message, &slot.txtime_ns)) {
+		return -2;
+	}
+	if (k->kind == UNKNOWN) {
+		learn(fd, k);
+	}
+	bytes = size(message);
+	if (k->kind != TIMED || bytes < 0 || !aim(fd, k, message, &slot)) {
+		errno = saved;
+		return -2;
+	}
+	slot.bytes = (uint16_t)bytes;
+	slot.priority = k->priority;
+	err = link_send(fd, &k->name, k->clock, &slot, message->msg_iov, (int)message->msg_iovlen);
+	if (err == -EDESTADDRREQ) {
+		/* It has no port yet: the kernel gives it one when it first sends or is bound. */
+		struct sockaddr_storage any = { 0 };
+		socklen_t any_bytes = sizeof(any);
+
+		if (getsockname(fd, (struct sockaddr *)&any, &any_bytes) == 0 && bind(fd, (struct sockaddr *)&any, any_bytes) == 0) {
+			err = link_send(fd, &k->name, k->clock, &slot, message->msg_iov, (int)message->msg_iovlen);
+		}
+	}
+	errno = saved;
+	if (!err) {
+		return bytes;
+	}
+	if (err != -ENOBUFS && !must_fail()) {
+		return -2;
+	}
+	errno = err == -ENOBUFS ? ENOBUFS : ENETDOWN;
+	return -1;
+}
+
+EXPORT ssize_t sendmsg(int fd, const struct msghdr *message, int flags)
+{
+	ssize_t sent = by_ring(fd, message);
+
+	return sent == -2 ? real()->sendmsg(fd, message, flags) : sent;
+}
+
+EXPORT int sendmmsg(int fd, struct mmsghdr *messages, unsigned int count, int flags)
+{
+	for (unsigned int i = 0; i < count; i++) {
+		ssize_t sent = sendmsg(fd, &messages[i].msg_hdr, flags);
+
+		if (sent < 0) {
+			return i > 0 ? (int)i : -1;
+		}
+		messages[i].msg_len = (unsigned int)sent;
+	}
+	return (int)count;
+}
+
+/* set_txtime has the kernel know, too; where that refuses CLOCK_TAI for want of CAP_NET_ADMIN, it need not. */
+static int set_txtime(int fd, const struct sock_txtime *txtime)
+{
+	struct known *k = known_of(fd);
+	int saved = errno;
+	int err = real()->setsockopt(fd, SOL_SOCKET, SO_TXTIME, txtime, sizeof(*txtime));
+	bool pretended = err < 0 && errno == EPERM && txtime->clockid == CLOCK_TAI;
+
+	if ((err < 0 && !pretended) || !k) {
+		return err;
+	}
+	forget(fd);
+	learn(fd, k);
+	k->clock = txtime->clockid;
+	k->flags = txtime->flags;
+	k->pretended = pretended;
+	k->kind = TIMED;
+	errno = saved;
+	return 0;
+}
+
+EXPORT int setsockopt(int fd, int level, int option, const void *value, socklen_t bytes)
+{
+	struct known *k = known_of(fd);
+	int err;
+
+	if (level == SOL_SOCKET && option == SO_TXTIME && value && bytes >= sizeof(struct sock_txtime)) {
+		return set_txtime(fd, value);
+	}
+	err = real()->setsockopt(fd, level, option, value, bytes);
+	if (!err && k && level == SOL_SOCKET && option == SO_PRIORITY) {
+		int priority = *(const int *)value;
+
+		k->priority = priority > 15 ? 15 : (uint8_t)priority;
+	}
+	return err;
+}
+
+EXPORT int getsockopt(int fd, int level, int option, void *restrict value, socklen_t *restrict bytes)
+{
+	struct known *k = known_of(fd);
+
+	if (level == SOL_SOCKET && option == SO_TXTIME && k && k->pretended && value && bytes &&
+	    *bytes >= sizeof(struct sock_txtime)) {
+		*(struct sock_txtime *)value = (struct sock_txtime){ .clockid = k->clock, .flags = k->flags };
+		*bytes = sizeof(struct sock_txtime);
+		return 0;
+	}
+	return real()->getsockopt(fd, level, option, value, bytes);
+}
+
+EXPORT int connect(int fd, const struct sockaddr *to, socklen_t bytes)
+{
+	struct known *k = known_of(fd);
+	int err = real()->connect(fd, to, bytes);
+
+	if (k && k->peer.ss_family) {
+		memset(&k->peer, 0, sizeof(k->peer));
+	}
+	return err;
+}
+
+EXPORT int close(int fd)
+{
+	link_closing(fd);
+	forget(fd);
+	return real()->close(fd);
+}
+
+EXPORT int close_range(unsigned int first, unsigned int last, int flags)
+{
+	for (unsigned int fd = first; flags == 0 && fd <= last && fd < FDS_MAX; fd++) {
+		link_closing((int)fd);
+		forget((int)fd);
+	}
+	return real()->close_range(first, last, flags);
+}
+
+/* copied hands on what the kernel does not know of a socket. */
+static int copied(int from, int to)
+{
+	struct known *k = known_of(from), *copy = known_of(to);
+
+	if (to >= 0 && to != from && copy) {
+		forget(to);
+		if (k && k->pretended) {
+			copy->clock = k->clock;
+			copy->flags = k->flags;
+			copy->priority = k->priority;
+			copy->pretended = true;
+			copy->kind = TIMED;
+		}
+	}
+	return to;
+}
+
+EXPORT int dup(int fd)
+{
+	return copied(fd, real()->dup(fd));
+}
+
+EXPORT int dup2(int fd, int to)
+{
+	if (to != fd) {
+		link_closing(to);
+	}
+	return copied(fd, real()->dup2(fd, to));
+}
+
+EXPORT int dup3(int fd, int to, int flags)
+{
+	if (to != fd) {
+		link_closing(to);
+	}
+	return copied(fd, real()->dup3(fd, to, flags));
+}

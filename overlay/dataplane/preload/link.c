@@ -1,0 +1,262 @@
+#include "link.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <time.h>
+
+#include "../wire/pass.h"
+#include "real.h"
+
+#define RETRY_NS 20000000  /* from one try to connect to the next */
+#define SILENT_NS 20000000 /* without a sign of life the connection is looked at */
+#define WAIT_US 200000     /* for an answer of the daemon */
+#define LINK_FD_LEAST 512  /* out of the way of programs that close the first descriptors */
+
+/* The link; lock guards all of it. */
+static struct {
+	pthread_mutex_t lock;
+	int sock;
+	uint32_t generation, head;
+	struct wire_ring *ring;
+	int64_t retry_ns;
+} self = { .lock = PTHREAD_MUTEX_INITIALIZER, .sock = -1, .generation = 1 };
+
+/* inside is set while a thread holds the lock: a signal handler that sends then goes by the kernel. */
+static _Thread_local volatile bool inside;
+
+static int64_t monotonic_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+/* detach_locked gives the link up; sockets are to be shown anew. */
+static void detach_locked(void)
+{
+	if (self.sock >= 0) {
+		real()->close(self.sock);
+		self.sock = -1;
+	}
+	if (self.ring) {
+		munmap(self.ring, sizeof(*self.ring));
+		self.ring = NULL;
+	}
+	self.generation++;
+}
+
+static void before_fork(void)
+{
+	pthread_mutex_lock(&self.lock);
+}
+
+static void after_fork(void)
+{
+	pthread_mutex_unlock(&self.lock);
+}
+
+/* after_fork_in_child leaves the ring to the parent. */
+static void after_fork_in_child(void)
+{
+	detach_locked();
+	self.retry_ns = 0;
+	pthread_mutex_unlock(&self.lock);
+}
+
+__attribute__((constructor)) static void start(void)
+{
+	pthread_atfork(before_fork, after_fork, after_fork_in_child);
+}
+
+/* dial connects to the daemon's path. Returns a descriptor or -errno. */
+static int dial(void)
+{
+	const char *path = secure_getenv("KTSN_SOCKET");
+	struct sockaddr_un at = { .sun_family = AF_UNIX };
+	struct timeval wait = { .tv_usec = WAIT_US };
+	int sock, high, err;
+
+	path = path ? path : WIRE_PATH;
+	if (strlen(path) >= sizeof(at.sun_path)) {
+		return -ENAMETOOLONG;
+	}
+	strcpy(at.sun_path, path);
+	sock = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	if (sock < 0) {
+		return -errno;
+	}
+	high = fcntl(sock, F_DUPFD_CLOEXEC, LINK_FD_LEAST);
+	if (high >= 0) {
+		real()->close(sock);
+		sock = high;
+	}
+	if (real()->setsockopt(sock, SOL_SOCKET, SO_RCVTIMEO, &wait, sizeof(wait)) < 0 ||
+	    real()->setsockopt(sock, SOL_SOCKET, SO_SNDTIMEO, &wait, sizeof(wait)) < 0 ||
+	    real()->connect(sock, (struct sockaddr *)&at, sizeof(at)) < 0) {
+		err = -errno;
+		real()->close(sock);
+		return err;
+	}
+	return sock;
+}
+
+/* attach_locked takes the ring that the daemon passes. Returns 0 or -errno. */
+static int attach_locked(void)
+{
+	struct wire_message welcome;
+	int64_t now_ns = monotonic_ns();
+	void *ring;
+	int fd, err;
+
+	if (now_ns < self.retry_ns) {
+		return -EHOSTDOWN;
+	}
+	self.retry_ns = now_ns + RETRY_NS;
+	self.sock = dial();
+	if (self.sock < 0) {
+		err = self.sock;
+		self.sock = -1;
+		return err;
+	}
+	err = pass_receive(self.sock, &welcome, sizeof(welcome), &fd, 0);
+	if (err || fd < 0 || welcome.type != WIRE_WELCOME) {
+		detach_locked();
+		return err ? err : -EPROTO;
+	}
+	ring = mmap(NULL, sizeof(*self.ring), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fd, 0);
+	real()->close(fd);
+	if (ring == MAP_FAILED) {
+		detach_locked();
+		return -ENOMEM;
+	}
+	self.ring = ring;
+	if (self.ring->magic != WIRE_MAGIC || self.ring->version != WIRE_VERSION || self.ring->slots != WIRE_SLOTS ||
+	    self.ring->slot_bytes != sizeof(struct wire_slot)) {
+		detach_locked();
+		return -EPROTO;
+	}
+	self.head = 0;
+	return 0;
+}
+
+/* gone_locked says whether the daemon has ended. It is asked for only when it is silent. */
+static bool gone_locked(void)
+{
+	char byte;
+	ssize_t got;
+
+	if (monotonic_ns() - atomic_load_explicit(&self.ring->alive_ns, memory_order_relaxed) < SILENT_NS) {
+		return false;
+	}
+	got = recv(self.sock, &byte, sizeof(byte), MSG_PEEK | MSG_DONTWAIT);
+	return got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR);
+}
+
+/* show_locked passes a socket to the daemon, which names it. Returns 0 or -errno. */
+static int show_locked(int fd, struct link_name *name, int32_t clock)
+{
+	struct wire_message m = { .type = WIRE_OPEN, .clock = clock };
+	int extra, err = pass_send(self.sock, &m, sizeof(m), fd, 0);
+
+	if (!err) {
+		err = pass_receive(self.sock, &m, sizeof(m), &extra, 0);
+	}
+	if (err || m.type != WIRE_OPENED) {
+		detach_locked();
+		return err ? err : -EPROTO;
+	}
+	if (m.error) {
+		return m.error;
+	}
+	*name = (struct link_name){ self.generation, m.socket };
+	return 0;
+}
+
+static void gather(uint8_t *to, const struct iovec *iov, int parts)
+{
+	for (int i = 0; i < parts; i++) {
+		memcpy(to, iov[i].iov_base, iov[i].iov_len);
+		to += iov[i].iov_len;
+	}
+}
+
+static int send_locked(int fd, struct link_name *name, int32_t clock, const struct wire_slot *header,
+		       const struct iovec *iov, int parts)
+{
+	struct wire_slot *slot;
+	int err;
+
+	if (self.ring && gone_locked()) {
+		detach_locked();
+	}
+	err = self.ring ? 0 : attach_locked();
+	if (!err && name->generation != self.generation) {
+		err = show_locked(fd, name, clock);
+	}
+	if (err) {
+		return err;
+	}
+	if (self.head - atomic_load_explicit(&self.ring->tail, memory_order_acquire) >= WIRE_SLOTS) {
+		return -ENOBUFS;
+	}
+	slot = &self.ring->slot[self.head % WIRE_SLOTS];
+	memcpy(slot, header, offsetof(struct wire_slot, payload));
+	slot->socket = name->number;
+	gather(slot->payload, iov, parts);
+	atomic_store_explicit(&self.ring->head, ++self.head, memory_order_release);
+	return 0;
+}
+
+int link_send(int fd, struct link_name *name, int32_t clock, const struct wire_slot *header,
+	      const struct iovec *iov, int parts)
+{
+	int err;
+
+	if (inside) {
+		return -EDEADLK;
+	}
+	inside = true;
+	pthread_mutex_lock(&self.lock);
+	err = send_locked(fd, name, clock, header, iov, parts);
+	pthread_mutex_unlock(&self.lock);
+	inside = false;
+	return err;
+}
+
+void link_forget(struct link_name *name)
+{
+	struct wire_message m = { .type = WIRE_CLOSE, .socket = name->number };
+
+	if (inside) {
+		return;
+	}
+	inside = true;
+	pthread_mutex_lock(&self.lock);
+	if (self.sock >= 0 && name->generation == self.generation) {
+		/* A daemon that cannot be told is one that has gone, and knows nothing of it. */
+		(void)pass_send(self.sock, &m, sizeof(m), -1, MSG_DONTWAIT);
+	}
+	name->generation = 0;
+	pthread_mutex_unlock(&self.lock);
+	inside = false;
+}
+
+void link_closing(int fd)
+{
+	if (inside || fd != self.sock) {
+		return;
+	}
+	inside = true;
+	pthread_mutex_lock(&self.lock);
+	detach_locked();
+	pthread_mutex_unlock(&self.lock);
+	inside = false;
+}

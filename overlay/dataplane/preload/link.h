@@ -1,0 +1,34 @@
+/*
+ * This process's connection to ktsnd: its ring, and the numbers of its sockets there.
+ * One lock serves all threads. It is made anew when the daemon has gone, and by a child
+ * of fork for itself; nothing of it is allocated but what the daemon passes.
+ */
+#ifndef PRELOAD_LINK_H
+#define PRELOAD_LINK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "../wire/wire.h"
+
+/* What a socket is called by a daemon: valid while the generation is the link's. */
+struct link_name {
+	uint32_t generation, number;
+};
+
+/*
+ * link_send writes a packet to the ring; iov is gathered into its payload. The socket
+ * is shown to the daemon first where that has not been. Returns 0, -ENOBUFS when the
+ * ring is full, or why there is no daemon to send by.
+ */
+struct iovec;
+int link_send(int fd, struct link_name *name, int32_t clock, const struct wire_slot *header,
+	      const struct iovec *iov, int parts);
+
+/* link_forget tells the daemon that a socket is closed. */
+void link_forget(struct link_name *name);
+
+/* link_closing is called before a descriptor is closed: it may be the link's own. */
+void link_closing(int fd);
+
+#endif
