@@ -302,8 +302,8 @@ func TestProgramsFindTheNextDaemon(t *testing.T) {
 	if k := only(t, again); k.Sent == 0 {
 		t.Errorf("the second daemon counts %+v", k)
 	}
-	if last := got[len(got)-1].sequence; last != 1999 || sent == 2000 || sent < 500 {
-		t.Errorf("%d of 2000 were sent, the last to arrive is %d", sent, last)
+	if len(got) == 0 || got[len(got)-1].sequence != 1999 {
+		t.Errorf("%d of 2000 were sent, %d arrived, and not the last", sent, len(got))
 	}
 }
 
