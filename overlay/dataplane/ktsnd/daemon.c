@@ -134,13 +134,19 @@ static int64_t to_tai(const struct times *t, int32_t clock, int64_t ns)
 	return sum;
 }
 
+/* class_of is the traffic class of a priority; those that 802.1Q does not have are best effort. */
+static uint8_t class_of(uint8_t priority)
+{
+	return priority < GATE_CLASSES ? priority : 0;
+}
+
 /* enqueue has one packet of a client wait for its time. */
 static void enqueue(struct daemon *d, const struct client *c, const struct wire_slot *slot)
 {
 	const struct control_attach *who = &d->attachment[c->attachment].who;
 	const struct client_socket *s = client_find(c, slot->socket);
-	struct frame_path path = { .tagged = d->config.tagged, .priority = slot->priority & 7 };
-	struct sched_packet p = { .class = slot->priority & 7 };
+	struct frame_path path = { .tagged = d->config.tagged, .priority = class_of(slot->priority) };
+	struct sched_packet p = { .class = class_of(slot->priority) };
 
 	if (!s || slot->bytes > frame_payload_max(slot->to) || slot->to_port == 0 ||
 	    !own_address(who, s, slot->to, path.from.ip)) {
@@ -287,16 +293,13 @@ static void keep(struct daemon *d)
 /* nap sleeps where nothing is due for long enough that waking up late does no harm. */
 static void nap(const struct daemon *d)
 {
-	int64_t until_ns = sched_wake_ns(d->sched, d->times.now_ns) - SPIN_NS;
-	int64_t most_ns = d->times.now_ns + d->config.nap_ns;
-	struct timespec t;
+	int64_t left_ns = sched_wake_ns(d->sched, d->times.now_ns) - SPIN_NS - d->times.now_ns;
+	struct timespec t = { .tv_nsec = left_ns < d->config.nap_ns ? left_ns : d->config.nap_ns };
 
-	until_ns = until_ns < most_ns ? until_ns : most_ns;
-	if (until_ns <= d->times.now_ns) {
-		return;
+	if (t.tv_nsec > 0) {
+		/* For so long and not until then: CLOCK_TAI may be set back meanwhile. */
+		clock_nanosleep(CLOCK_MONOTONIC, 0, &t, NULL);
 	}
-	t = (struct timespec){ until_ns / 1000000000, until_ns % 1000000000 };
-	clock_nanosleep(CLOCK_TAI, TIMER_ABSTIME, &t, NULL);
 }
 
 void daemon_run(struct daemon *d, const volatile sig_atomic_t *stop)
@@ -317,8 +320,8 @@ void daemon_run(struct daemon *d, const volatile sig_atomic_t *stop)
 				busy |= take(d, &d->client[i], TAKE_MAX);
 			}
 		}
-		if (d->times.now_ns >= d->times.keep_ns) {
-			keep(d);
+		if (d->times.now_ns >= d->times.keep_ns || d->times.now_ns < d->times.keep_ns - KEEP_NS) {
+			keep(d); /* also when the clock was set back */
 		} else if (d->config.nap_ns > 0 && !busy) {
 			nap(d);
 			last_ns = clock_ns(CLOCK_TAI);
