@@ -42,10 +42,10 @@ unit: build ## every test, one package at a time, again where the hypervisor dis
 	@time go run ./test/unit -race -p=2 $(RACE)
 
 fuzz: ## every fuzz target for FUZZTIME; by default 5s, 10s in fabric and proxy
-	@time test/fuzz.sh
+	@time { test/fuzz.sh && overlay/dataplane/test/fuzz.sh; }
 
 soak: ## every fuzz target for 10 minutes, those of fabric and proxy for an hour; ONLY='native FuzzServe' those alone
-	FUZZTIME=10m FUZZTIME_OTHERS=1h test/fuzz.sh
+	FUZZTIME=10m FUZZTIME_OTHERS=1h $(MAKE) fuzz
 
 show: build ## show that an area does what it says: make show AREA=truth
 	go run ./test/show $(AREA)

@@ -47,7 +47,8 @@ func listenerCommand() *cobra.Command {
 		RunE:  func(c *cobra.Command, _ []string) error { return listen(c, s, out) },
 	}
 	c.Flags().StringVar(&s.Addr, "listen", "", "address to listen on, as HOST:PORT")
-	c.Flags().IntVar(&s.Count, "count", 1000, "packets to wait for")
+	c.Flags().IntVar(&s.Flows, "flows", 1, "talkers to wait for, numbered from 0")
+	c.Flags().IntVar(&s.Count, "count", 1000, "packets to wait for, of each talker")
 	c.Flags().DurationVar(&s.Idle, "idle", 10*time.Second, "give up after so long without a packet")
 	c.Flags().StringVar(&out, "out", "", "Parquet file to write")
 	return c
@@ -55,11 +56,9 @@ func listenerCommand() *cobra.Command {
 
 // heard is the listener's summary.
 type heard struct {
-	N          int `json:"n"`
-	Lost       int `json:"lost"`
-	Duplicates int `json:"duplicates"`
-	Strays     int `json:"strays"`
-	Overflowed int `json:"overflowed"`
+	N    int `json:"n"`
+	Lost int `json:"lost"`
+	oneway.Heard
 }
 
 func listen(c *cobra.Command, s oneway.ListenSpec, outName string) error {
@@ -83,8 +82,5 @@ func listen(c *cobra.Command, s oneway.ListenSpec, outName string) error {
 	if err := out.Commit(); err != nil {
 		return err
 	}
-	return json.NewEncoder(c.OutOrStdout()).Encode(heard{
-		N: len(h.Packets), Lost: len(h.Packets) - h.Received,
-		Duplicates: h.Duplicates, Strays: h.Strays, Overflowed: h.Overflowed,
-	})
+	return json.NewEncoder(c.OutOrStdout()).Encode(heard{len(h.Packets), h.Lost(), h})
 }

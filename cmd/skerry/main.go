@@ -12,6 +12,7 @@ import (
 	fabric "skerry.dev/skerry/fabric/cli"
 	"skerry.dev/skerry/lab/cli"
 	"skerry.dev/skerry/lab/cli/verb"
+	overlay "skerry.dev/skerry/overlay/cli"
 	proxy "skerry.dev/skerry/proxy/cli"
 )
 
@@ -27,5 +28,5 @@ func main() {
 	defer stop()
 	os.Exit(cli.Execute(ctx, verb.Env{
 		Version: version, Args: os.Args[1:], Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
-	}, fabric.Command(time.Now), proxy.Command()))
+	}, fabric.Command(time.Now), proxy.Command(), overlay.Command()))
 }

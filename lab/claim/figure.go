@@ -47,6 +47,8 @@ func (c Cell) draw(metric string, limit float64, by measure.Chance) measure.Draw
 		return c.First.DrawQuantile(0.5, by)
 	case experiment.MetricRate:
 		return measure.DrawMean(c.Rates, len(c.Rates), by)
+	case experiment.MetricJitter:
+		return c.Jitter.DrawIQR(by)
 	case experiment.MetricErrors:
 		var hits, of []int
 		for _, s := range c.Repetitions {

@@ -24,6 +24,8 @@ type Cell struct {
 	// Values are response times in ns by repetition, First those of request 1 of
 	// each connection.
 	Values, First *measure.Repetitions
+	// Jitter is of timed packets.
+	Jitter *measure.Repetitions
 	// Repetitions are the summaries of each, and Rates how many requests were
 	// answered a second.
 	Repetitions []measure.Summary

@@ -25,7 +25,7 @@ type Claim struct {
 	// (request 1 of a connection, median), rate (answered requests a second),
 	// errors (share of requests), share (of answers that took longer than limit) or
 	// of-limit (share of the physical limit that p50 reaches).
-	Metric string `yaml:"metric,omitempty" json:"metric,omitempty" jsonschema:"enum=p25,enum=p50,enum=p90,enum=p99,enum=mean,enum=iqr-mean,enum=iqr,enum=first,enum=rate,enum=errors,enum=share,enum=of-limit"`
+	Metric string `yaml:"metric,omitempty" json:"metric,omitempty" jsonschema:"enum=p25,enum=p50,enum=p90,enum=p99,enum=mean,enum=iqr-mean,enum=iqr,enum=first,enum=rate,enum=errors,enum=share,enum=of-limit,enum=jitter"`
 	// Limit of the response time, for the metric share.
 	Limit quantity.Duration `yaml:"limit,omitempty" json:"limit,omitempty"`
 	// Where narrows the cells that the claim speaks of.
@@ -85,7 +85,10 @@ const (
 
 // Metrics that only a claim has.
 const (
-	MetricP25     = "p25"
+	MetricP25 = "p25"
+	// MetricJitter is the distance of the quartiles of how much later a timed packet
+	// arrives than a cycle after the one before it.
+	MetricJitter  = "jitter"
 	MetricIQRMean = "iqr-mean"
 	MetricIQR     = "iqr"
 	MetricRate    = "rate"
@@ -111,7 +114,7 @@ func Kinds() []string {
 // ClaimMetrics lists the metrics that a claim may be about: of those of
 // objectives, all but max, which no resample can bound.
 func ClaimMetrics() []string {
-	return []string{MetricP25, "p50", "p90", "p99", "mean", MetricIQRMean, MetricIQR, "first", MetricRate, MetricErrors, MetricShare, MetricOfLimit}
+	return []string{MetricP25, "p50", "p90", "p99", "mean", MetricIQRMean, MetricIQR, "first", MetricRate, MetricErrors, MetricShare, MetricOfLimit, MetricJitter}
 }
 
 // Overs lists the factors that a claim may run over.

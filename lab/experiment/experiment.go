@@ -82,7 +82,7 @@ type Link struct {
 type Workload struct {
 	// Name: payload-echo, payload-recv, static-reply, hello-world, sleep or burn; or
 	// a message broker, mosquitto (MQTT) or rabbitmq (AMQP 0-9-1).
-	Name string `yaml:"name" json:"name" jsonschema:"enum=payload-echo,enum=payload-recv,enum=static-reply,enum=hello-world,enum=sleep,enum=burn,enum=mosquitto,enum=rabbitmq"`
+	Name string `yaml:"name" json:"name" jsonschema:"enum=payload-echo,enum=payload-recv,enum=static-reply,enum=hello-world,enum=sleep,enum=burn,enum=mosquitto,enum=rabbitmq,enum=listener"`
 	// Size of the request's body, for payload-echo and payload-recv, or of a broker's
 	// message; a list is a factor.
 	Size List[quantity.Size] `yaml:"size,omitempty" json:"size,omitempty"`

@@ -53,7 +53,7 @@ func send(c *Cell, tool string) {
 	}
 }
 
-// speakAll gives every cell each of the protocols, but those of a broker its own.
+// speakAll gives every cell each of the protocols, but those of a workload that speaks its own.
 func (l Load) speakAll(cells []Cell) (all []Cell) {
 	for _, c := range cells {
 		kind, _ := workloadKind(c.Workload)
@@ -64,8 +64,8 @@ func (l Load) speakAll(cells []Cell) (all []Cell) {
 
 // protocolsOf are those by which a kind of workload is asked.
 func (l Load) protocolsOf(kind workload) []string {
-	if kind.broker != "" {
-		return []string{kind.broker}
+	if kind.speaks != "" {
+		return []string{kind.speaks}
 	}
 	return or(l.Protocol, ProtocolHTTP1)
 }
@@ -207,11 +207,15 @@ func canonical(c Cell) []byte {
 // Speaks is the protocol of the load, by its name: that of an empty Protocol too.
 func (c Cell) Speaks() string { return cmp.Or(c.Protocol, ProtocolHTTP1) }
 
+// OneWay reports a cell of timed packets: its threads are talkers, and nothing is
+// answered.
+func (c Cell) OneWay() bool { return c.Protocol == ProtocolOneWay }
+
 // Dial is how many round trips a new connection takes before its first request:
 // that of TCP, and those in which a client and a broker agree.
 func (c Cell) Dial() int {
 	switch c.Protocol {
-	case ProtocolUDP:
+	case ProtocolUDP, ProtocolOneWay:
 		return 0
 	case ProtocolMQTT:
 		return 3 // TCP, connect, subscribe
@@ -221,9 +225,10 @@ func (c Cell) Dial() int {
 	return 1
 }
 
-// chosen is the level of the cell of the factor load.protocol: none of a broker.
+// chosen is the level of the cell of the factor load.protocol: none of a workload that
+// speaks its own.
 func (c Cell) chosen() string {
-	if kind, _ := workloadKind(c.Workload); kind.broker != "" {
+	if kind, _ := workloadKind(c.Workload); kind.speaks != "" {
 		return ""
 	}
 	return c.Speaks()

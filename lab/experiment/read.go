@@ -24,6 +24,8 @@ const (
 	requestsMax    = 20_000_000 // of one repetition: one file of samples
 	sizeMax        = quantity.Size(64 << 20)
 	datagramMax    = quantity.Size(65507) // UDP over IPv4
+	oneWayMin      = quantity.Size(24)    // what a timed packet carries
+	oneWayMax      = quantity.Size(1472)  // in one frame, over IPv4
 	memoryMax      = quantity.Size(4e9)
 	timeMax        = quantity.Duration(time.Hour)
 	burnMax        = quantity.Duration(time.Minute)
@@ -52,10 +54,17 @@ const (
 	ProtocolAMQP = "amqp" // 0-9-1, without acknowledgements
 )
 
+// ProtocolOneWay is that of timed packets, each of which goes from a talker to the
+// workload listener and no further: load.protocol does not name it.
+const ProtocolOneWay = "oneway"
+
 // Protocols lists those that load.protocol may name.
 func Protocols() []string {
 	return []string{ProtocolHTTP1, ProtocolHTTP2, ProtocolTCP, ProtocolUDP}
 }
+
+// Carried lists those that a system may carry.
+func Carried() []string { return append(Protocols(), ProtocolOneWay) }
 
 // Connection says when the load opens one.
 const (
@@ -157,7 +166,7 @@ func (c *checker) substrate() {
 		c.add("substrate", nearest.Hint(s, known), "there is no substrate %.80q", s)
 	case s == SubstrateKubernetes:
 		for i, w := range c.e.Workloads {
-			if kind, _ := workloadKind(w.Name); kind.broker != "" {
+			if kind, _ := workloadKind(w.Name); kind.speaks != "" {
 				c.add(fmt.Sprintf("workloads[%d].name", i), "leave it out, or run on hosts", "no image is made of %s", w.Name)
 			}
 		}

@@ -36,7 +36,7 @@ type Selector struct {
 	// Connection: kept or new.
 	Connection List[string] `yaml:"connection,omitempty" json:"connection,omitempty"`
 	// Metric in place of the claim's.
-	Metric string `yaml:"metric,omitempty" json:"metric,omitempty" jsonschema:"enum=p25,enum=p50,enum=p90,enum=p99,enum=mean,enum=iqr-mean,enum=iqr,enum=first,enum=rate,enum=errors,enum=share"`
+	Metric string `yaml:"metric,omitempty" json:"metric,omitempty" jsonschema:"enum=p25,enum=p50,enum=p90,enum=p99,enum=mean,enum=iqr-mean,enum=iqr,enum=first,enum=rate,enum=errors,enum=share,enum=of-limit,enum=jitter"`
 }
 
 // String names the levels, factors in the order of a cell's label, and the

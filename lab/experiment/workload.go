@@ -33,9 +33,9 @@ type workload struct {
 	// one that is always the same.
 	echoes bool
 	answer quantity.Size
-	// broker is the protocol that a message broker speaks; empty for all others,
-	// which speak what load.protocol says.
-	broker string
+	// speaks is the protocol that it alone speaks: a message broker's, or that of timed
+	// packets; empty for all others, which speak what load.protocol says.
+	speaks string
 }
 
 func workloadKinds() []workload {
@@ -46,8 +46,9 @@ func workloadKinds() []workload {
 		{name: "hello-world", answer: 13},
 		{name: "sleep", time: true},
 		{name: "burn", time: true, memory: true},
-		{name: "mosquitto", size: true, echoes: true, broker: ProtocolMQTT},
-		{name: "rabbitmq", size: true, echoes: true, broker: ProtocolAMQP},
+		{name: "mosquitto", size: true, echoes: true, speaks: ProtocolMQTT},
+		{name: "rabbitmq", size: true, echoes: true, speaks: ProtocolAMQP},
+		{name: "listener", size: true, speaks: ProtocolOneWay},
 	}
 }
 
@@ -74,7 +75,7 @@ func Workloads() []string {
 // that carries TCP carries.
 func Broker(protocol string) (name string, ok bool) {
 	for _, w := range workloadKinds() {
-		if w.broker != "" && w.broker == protocol {
+		if w.speaks != "" && w.speaks == protocol && protocol != ProtocolOneWay {
 			return w.name, true
 		}
 	}
@@ -109,7 +110,12 @@ func (c *checker) workloads() {
 		c.takes(path, w.Name, "size", option{takes: kind.size, needs: true, given: w.Size != nil, example: "1KB, or a list of sizes"})
 		c.takes(path, w.Name, "time", option{takes: kind.time, needs: true, given: w.Time != nil, example: "10ms, or a list of times"})
 		c.takes(path, w.Name, "memory", option{takes: kind.memory, given: w.Memory != 0})
-		within(c, path+".size", w.Size, 1, sizeMax)
+		least, most := quantity.Size(1), sizeMax
+		if kind.speaks == ProtocolOneWay {
+			least, most = oneWayMin, oneWayMax
+			c.oneWay(w.Name)
+		}
+		within(c, path+".size", w.Size, least, most)
 		longest := timeMax
 		if kind.memory { // burn
 			longest = burnMax
@@ -119,7 +125,7 @@ func (c *checker) workloads() {
 			within(c, path+".memory", []quantity.Size{w.Memory}, 1, memoryMax)
 		}
 		c.timeout(path, w)
-		if kind.broker != "" {
+		if kind.speaks != "" {
 			c.driven(w.Name)
 		}
 	}
@@ -128,13 +134,32 @@ func (c *checker) workloads() {
 	}
 }
 
-// driven refuses tools that speak HTTP alone: the matrix crosses each with every
+// driven refuses tools, which speak HTTP alone: the matrix crosses each with every
 // workload.
-func (c *checker) driven(broker string) {
+func (c *checker) driven(workload string) {
 	for i, tool := range c.e.Load.Tool {
 		if tool != ToolSkerry && slices.Contains(Tools(), tool) {
-			c.add(fmt.Sprintf("load.tool[%d]", i), "leave "+tool+" out, or give "+broker+" an experiment of its own",
-				"%s cannot drive %s, only %s can", tool, broker, ToolSkerry)
+			c.add(fmt.Sprintf("load.tool[%d]", i), "leave "+tool+" out, or give "+workload+" an experiment of its own",
+				"%s cannot drive %s, only %s can", tool, workload, ToolSkerry)
+		}
+	}
+}
+
+// oneWay wants of the load what talkers do: each sends a packet of its own in every
+// cycle, whatever becomes of it.
+func (c *checker) oneWay(listener string) {
+	l := c.e.Load
+	for _, wrong := range []struct {
+		is              bool
+		at, hint, which string
+	}{
+		{l.Rate == nil || l.Duration == 0, "load", "add rate: 1000/s and duration: 10s", "without a rate and a duration"},
+		{l.Arrivals == ArrivalsPoisson, "load.arrivals", "remove it", "with Poisson arrivals"},
+		{l.Ratio != nil, "load.ratio", "write threads", "at several entries"},
+		{slices.Contains(l.Connection, ConnectionNew), "load.connection", "remove it", "with a socket for each packet"},
+	} {
+		if wrong.is {
+			c.add(wrong.at, wrong.hint, "%s is not driven %s", listener, wrong.which)
 		}
 	}
 }
@@ -213,10 +238,10 @@ func (c *checker) protocols() {
 	})
 	own := func(w Workload) bool {
 		kind, _ := workloadKind(w.Name)
-		return kind.broker == ""
+		return kind.speaks == ""
 	}
 	if c.e.Load.Protocol != nil && len(c.e.Workloads) > 0 && !slices.ContainsFunc(c.e.Workloads, own) {
-		c.add("load.protocol", "remove it: a broker speaks its own", "no workload is asked by a protocol of the load")
+		c.add("load.protocol", "remove it: they speak their own", "no workload is asked by a protocol of the load")
 	}
 	for i, p := range c.e.Load.Protocol {
 		if p != ProtocolTCP && p != ProtocolUDP {
@@ -224,7 +249,7 @@ func (c *checker) protocols() {
 		}
 		for j, w := range c.e.Workloads {
 			kind, known := workloadKind(w.Name)
-			if kind.broker != "" {
+			if kind.speaks != "" {
 				continue
 			}
 			if known && !kind.echoes {
@@ -250,8 +275,8 @@ func (c *checker) broken() {
 		c.add("topology.broken", "leave udp out of load.protocol", "a datagram has no connection that could be reset")
 	}
 	for _, w := range c.e.Workloads {
-		if kind, _ := workloadKind(w.Name); kind.broker != "" {
-			c.add("topology.broken", "give "+w.Name+" an experiment of its own", "%s is a broker, and breaks no connection", w.Name)
+		if kind, _ := workloadKind(w.Name); kind.speaks != "" {
+			c.add("topology.broken", "give "+w.Name+" an experiment of its own", "%s breaks no connection", w.Name)
 		}
 	}
 }

@@ -20,6 +20,8 @@ type Gathered struct {
 	// Response times in ns: of request 1 of a connection, with warm-up apart,
 	// and of all others that are not warm-up.
 	first, firstWarm, others Sorted
+	// jitter is of timed packets: see ByPacket.
+	jitter Sorted
 }
 
 // Gather takes the requests of one repetition, in any order.
@@ -67,6 +69,8 @@ type Pooled struct {
 	// Values are the response times that count, First those of request 1. They
 	// share what was gathered.
 	Values, First *Repetitions
+	// Jitter of timed packets, in ns; empty of all else.
+	Jitter *Repetitions
 }
 
 // Pool makes a cell of its repetitions. Which requests count is decided over
@@ -75,10 +79,10 @@ func Pool(all []*Gathered) Pooled {
 	var p Pooled
 	kept := slices.ContainsFunc(all, func(g *Gathered) bool { return g.kept })
 	requests, errors := 0, map[string]int{}
-	var values, first []Sorted
+	var values, first, jitter []Sorted
 	for _, g := range all {
 		times, opening := g.split(kept)
-		values, first = append(values, times), append(first, opening)
+		values, first, jitter = append(values, times), append(first, opening), append(jitter, g.jitter)
 		p.Each = append(p.Each, summaryOf(g.requests, g.errors, times, opening))
 		p.Rates = append(p.Rates, g.rate)
 		requests += g.requests
@@ -86,7 +90,7 @@ func Pool(all []*Gathered) Pooled {
 			errors[class] += n
 		}
 	}
-	p.Values = repeat(values)
+	p.Values, p.Jitter = repeat(values), repeat(jitter)
 	p.First = p.Values
 	if kept {
 		p.First = repeat(first)
@@ -176,4 +180,19 @@ func (g *Gathered) ByThread(requests []sample.Request) {
 	for _, id := range slices.Sorted(maps.Keys(threads)) { // sums in one order are the same to the digit
 		g.rate += threads[id].rate()
 	}
+}
+
+// ByPacket takes for timed packets how much later one arrived than a cycle after the one
+// before it in its flow, which arrived as well: that is by how much more it was delayed
+// (RFC 3393). Rows of a flow are in the order in which they were due.
+func (g *Gathered) ByPacket(packets []sample.Request) {
+	last := map[int32]sample.Request{}
+	for _, p := range packets {
+		before, known := last[p.Thread]
+		if known && p.Error == "" && before.Error == "" && p.Index == before.Index+1 {
+			g.jitter = append(g.jitter, float64(p.ResponseNs()-before.ResponseNs()))
+		}
+		last[p.Thread] = p
+	}
+	slices.Sort(g.jitter)
 }

@@ -1,6 +1,8 @@
 package measure
 
 import (
+	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -110,5 +112,24 @@ func TestByThread(t *testing.T) {
 	}
 	if g.ByThread(nil); g.rate != 0 {
 		t.Errorf("no request: %v a second", g.rate)
+	}
+}
+
+// Jitter is by how much more a packet was delayed than the one before it in its flow; a
+// packet that is lost has none, and neither has the next.
+func TestJitter(t *testing.T) {
+	packets := []sample.Request{
+		answered(0, 1, 0, 10), answered(0, 2, 1000, 14), answered(0, 3, 2000, 11), answered(0, 4, 3000, 12), answered(0, 5, 4000, 17),
+		answered(1, 1, 500, 900), answered(1, 2, 1500, 901),
+	}
+	packets[2].Error = "lost"
+	g := Gather(packets)
+	g.ByPacket(packets)
+	p := Pool([]*Gathered{g})
+	if got, want := []float64(p.Jitter.Pooled()), []float64{1000, 4000, 5000}; !slices.Equal(got, want) {
+		t.Errorf("jitter %v, want %v", got, want)
+	}
+	if d := p.Jitter.DrawIQR(Alone(rand.New(rand.NewPCG(1, 1)))); d.Value != 2000 {
+		t.Errorf("the quartiles are %v apart, want 2000", d.Value)
 	}
 }

@@ -66,6 +66,8 @@ func messages(c experiment.Cell) (request, answer message) {
 	switch c.Protocol {
 	case experiment.ProtocolUDP:
 		return datagram(int(there)), datagram(int(back))
+	case experiment.ProtocolOneWay:
+		return datagram(int(there)), message{}
 	case experiment.ProtocolTCP:
 		return stream(int(there)), stream(int(back))
 	case experiment.ProtocolHTTP2:

@@ -37,8 +37,16 @@ func newModel(cell experiment.Cell, hops experiment.HopMap, congestion string) m
 	}
 	slices.Reverse(path)
 	m := model{cell: cell, congestion: congestion, there: newWay(hops), back: newWay(cell.Scenario.HopMap(path))}
+	if cell.OneWay() { // nothing comes back
+		m.back = way{}
+	}
 	m.request, m.answer = messages(cell)
 	return m
+}
+
+// tcp reports that it carries the requests.
+func (m model) tcp() bool {
+	return m.cell.Protocol != experiment.ProtocolUDP && !m.cell.OneWay()
 }
 
 func newWay(hops experiment.HopMap) way {
@@ -113,7 +121,7 @@ func (m model) notes(p Prediction, fresh ramp) []string {
 			notes = append(notes, fmt.Sprintf(format, args...))
 		}
 	}
-	tcp := m.cell.Protocol != experiment.ProtocolUDP
+	tcp := m.tcp()
 	ramps := tcp && fresh.rounds > 0
 	kept := m.cell.Connection != experiment.ConnectionNew
 	timeout := m.timeout()

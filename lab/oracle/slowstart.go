@@ -2,8 +2,6 @@ package oracle
 
 import (
 	"time"
-
-	"skerry.dev/skerry/lab/experiment"
 )
 
 // initialWindow in segments (RFC 6928 §2).
@@ -30,7 +28,7 @@ type ramp struct {
 // slowStart of a request and its answer, from the windows that each begins with;
 // the longer one where they go on at the same time.
 func (m model) slowStart(window func(message) int) ramp {
-	if m.cell.Protocol == experiment.ProtocolUDP {
+	if !m.tcp() {
 		return ramp{}
 	}
 	request := slowStart(m.request, window(m.request), m.rtt(), m.there)

@@ -20,6 +20,7 @@ const (
 	KindLines     Kind = "lines"
 	KindBoxes     Kind = "boxes"
 	KindHops      Kind = "hops"
+	KindJitter    Kind = "jitter"
 	KindCDF       Kind = "cdf"
 	KindFirst     Kind = "first"
 	KindResources Kind = "resources"
@@ -55,7 +56,7 @@ func Figures(in Input) (all []Figure, more int) {
 	p.distributions()
 	p.hopMaps()
 	p.timelines()
-	order := []Kind{KindLimit, KindLines, KindBoxes, KindHops, KindCDF, KindFirst, KindResources, KindTimeline}
+	order := []Kind{KindLimit, KindLines, KindBoxes, KindJitter, KindHops, KindCDF, KindFirst, KindResources, KindTimeline}
 	slices.SortStableFunc(p.figures, func(a, b Figure) int {
 		return slices.Index(order, a.Kind) - slices.Index(order, b.Kind)
 	})
@@ -207,6 +208,7 @@ func (p *plotter) distributions() {
 	for _, group := range groupBy(p.Results, p.condition) {
 		condition := p.condition(group[0])
 		p.boxes(group, condition)
+		p.jitter(group, condition)
 		p.cdf(group, condition)
 		p.first(group, condition)
 		p.resources(group, condition)
@@ -224,6 +226,19 @@ func (p *plotter) boxes(group []Result, condition string) {
 		}
 	}
 	p.add(KindBoxes, condition, figure.Boxes(figure.Text{Title: "Response time in ms by system: " + condition}, boxes))
+}
+
+// jitter is of timed packets alone.
+func (p *plotter) jitter(group []Result, condition string) {
+	var boxes []figure.Box
+	for _, r := range group {
+		if r.Missing() == "" && r.Jitter.Len() > 0 {
+			boxes = append(boxes, figure.Box{System: p.system(r), Box: r.Jitter.Pooled().Box()})
+		}
+	}
+	if len(boxes) > 0 {
+		p.add(KindJitter, condition, figure.Jitter(figure.Text{Title: "Jitter in ms by system: " + condition}, boxes))
+	}
 }
 
 func (p *plotter) cdf(group []Result, condition string) {

@@ -88,7 +88,7 @@ func (v view) sections() []section {
 	return []section{
 		{ID: "verdicts", Title: "Claims and objectives", shown: len(v.Claims)+len(v.Verdicts) > 0},
 		{ID: "results", Title: "Response times", shown: true},
-		{ID: "figures", Title: "Figures", shown: drawn(KindLimit, KindLines, KindBoxes, KindCDF, KindFirst, KindTimeline)},
+		{ID: "figures", Title: "Figures", shown: drawn(KindLimit, KindLines, KindBoxes, KindJitter, KindCDF, KindFirst, KindTimeline)},
 		{ID: "links", Title: "Links, proven", shown: len(e.Links.Rows) > 0},
 		{ID: "troubles", Title: "Rejected and failed", shown: len(e.Troubles) > 0},
 		{ID: "events", Title: "Events of the timeline", shown: len(e.Events.Rows) > 0},

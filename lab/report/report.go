@@ -87,6 +87,8 @@ type Result struct {
 
 // Course is how repetitions of a cell went on.
 type Course struct {
+	// Jitter of timed packets, in ns.
+	Jitter *measure.Repetitions
 	// Timelines are response times over the time of repetition 1.
 	Timelines []measure.Timeline
 	// Events of the scenario's timeline, as they happened in each repetition that counts.

@@ -99,14 +99,19 @@ func rowOf(r Result, decimals int) row {
 	return out
 }
 
-// decimalsFor keeps microseconds where a median lies below 1 ms.
+// decimalsFor keeps microseconds where a median lies below 1 ms, and tenths of them where
+// packets are timed.
 func decimalsFor(results []Result) int {
+	decimals := 2
 	for _, r := range results {
-		if r.Missing() == "" && r.Summary.Times.Median < time.Millisecond {
-			return 3
+		switch {
+		case r.Missing() == "" && r.Cell.OneWay():
+			return 4
+		case r.Missing() == "" && r.Summary.Times.Median < time.Millisecond:
+			decimals = 3
 		}
 	}
-	return 2
+	return decimals
 }
 
 func milliseconds(d time.Duration, decimals int) string {

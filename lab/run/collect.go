@@ -75,7 +75,7 @@ func Collect(dir string) (report.Input, error) {
 func claimedOf(r report.Result, p measure.Pooled) claim.Cell {
 	c := claim.Cell{
 		Cell: r.Cell, RTT: r.Cell.Scenario.RTT(r.HopMap), Limit: r.Oracle.Limit, Repetitions: p.Each, Rates: p.Rates,
-		Values: p.Values, First: p.First, Missing: r.Rejected, Lacks: r.Lacks,
+		Values: p.Values, First: p.First, Jitter: p.Jitter, Missing: r.Rejected, Lacks: r.Lacks,
 	}
 	switch {
 	case c.Missing != "":
@@ -180,6 +180,9 @@ func (c *collection) add(r Repetition, requests []sample.Request) {
 	for _, d := range r.Proof.Directions {
 		c.counters[d.Label()] = c.counters[d.Label()].Plus(d.Seen)
 	}
+	if r.Heard != nil {
+		c.hear(r)
+	}
 	for _, d := range r.Deaths {
 		if d.By == "" || r.Repetition == 1 { // what was asked for is told once
 			c.notes = append(c.notes, fmt.Sprintf("repetition %d: %s", r.Repetition, d))
@@ -194,6 +197,22 @@ func (c *collection) add(r Repetition, requests []sample.Request) {
 		c.use(use)
 	}
 	c.scale(r)
+}
+
+// hear notes what became of timed packets that did not arrive once, in order: of the lost
+// the samples tell.
+func (c *collection) hear(r Repetition) {
+	for _, odd := range []struct {
+		n    int
+		what string
+	}{
+		{r.Heard.Duplicates, "arrived more than once"}, {r.Heard.Reordered, "arrived after a later one"},
+		{r.Heard.Strays, "were none of the talkers'"}, {r.Heard.Overflowed, "were lost to the listener's own full buffer"},
+	} {
+		if odd.n > 0 {
+			c.notes = append(c.notes, fmt.Sprintf("repetition %d: %d packets %s", r.Repetition, odd.n, odd.what))
+		}
+	}
 }
 
 // scale adds how an autoscaled workload was scaled in one repetition.
@@ -221,6 +240,9 @@ func (c *collection) addRequests(r Repetition, requests []sample.Request) {
 	threads := c.cell.Threads
 	switch {
 	case c.cell.Rate > 0:
+		if c.cell.OneWay() {
+			g.ByPacket(requests)
+		}
 		threads = 0 // an open loop keeps no number of requests under way
 	case c.cell.Timed():
 		g.Within(requests, c.cell.Duration.Std())
@@ -279,6 +301,7 @@ func (c *collection) result() report.Result {
 		Rejected: strings.Join(c.rejected, "; "), Total: len(c.totals) > 0,
 		Resources: c.Resources,
 	}
+	r.Jitter = c.pooled.Jitter
 	if c.hops.Start != "" {
 		r.Oracle = oracle.Predict(c.cell, c.hops, c.congestion)
 		r.Oracle.Notes = append(r.Oracle.Notes, c.notes...)

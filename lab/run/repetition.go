@@ -35,6 +35,17 @@ const (
 	stopGrace    = time.Second
 )
 
+// Told is what the load says beside its samples.
+type Told struct {
+	// Command is the environment and the command line of the load's tool, where it
+	// is not Skerry's own.
+	Command []string `json:"command,omitempty"`
+	// Total is that tool's own, where it keeps no requests, or not when each began.
+	Total *sample.Summary `json:"total,omitempty"`
+	// Heard is of timed packets.
+	Heard *Heard `json:"heard,omitempty"`
+}
+
 // Repetition is what one repetition of a cell leaves beside its samples.
 type Repetition struct {
 	Cell       experiment.Cell `json:"cell"`
@@ -43,11 +54,7 @@ type Repetition struct {
 	Try   int       `json:"try"`
 	Began time.Time `json:"began"`
 	Ended time.Time `json:"ended"`
-	// Command is the environment and the command line of the load's tool, where it
-	// is not Skerry's own.
-	Command []string `json:"command,omitempty"`
-	// Total is that tool's own, where it keeps no requests, or not when each began.
-	Total *sample.Summary `json:"total,omitempty"`
+	Told
 	// Path is the nodes that a request visited, Within what it crossed inside of them
 	// on kubernetes.
 	Path   []topology.Ref            `json:"path"`
@@ -183,15 +190,8 @@ func (r *runner) measure(ctx context.Context, a *attempt, running *system.Runnin
 	if err != nil {
 		return nil, err
 	}
-	ask, resetting := r.question(r.Experiment.Topology.Client, a.Cell.Protocol), resetting(r.Experiment.Topology, addresses)
-	for _, address := range called(a.Cell, addresses) {
-		ask := ask
-		if slices.Contains(resetting, address) {
-			ask = ask.orReset
-		}
-		if err := awaitAnswer(ctx, running, address, ask); err != nil {
-			return nil, err
-		}
+	if err := r.awaitAnswers(ctx, a, running, addresses); err != nil {
+		return nil, err
 	}
 	if err := a.load.await(ctx); err != nil {
 		return nil, err
@@ -201,7 +201,7 @@ func (r *runner) measure(ctx context.Context, a *attempt, running *system.Runnin
 	}
 	timeline, loading := r.follow(ctx, a)
 	scaler := r.followScale(ctx, a)
-	use, err := r.drive(loading, a, addresses)
+	uses, err := r.drive(loading, a, running, addresses)
 	scale, scaleErr := scaler.end()
 	broken := timeline.finish(ctx)
 	if broken != nil && errors.Is(err, context.Canceled) && ctx.Err() == nil {
@@ -218,7 +218,26 @@ func (r *runner) measure(ctx context.Context, a *attempt, running *system.Runnin
 	if err := r.loadEnded(ctx, a.seen); err != nil {
 		return nil, err
 	}
-	return []host.Use{use}, r.awaitWhole(ctx, a.faults)
+	return uses, r.awaitWhole(ctx, a.faults)
+}
+
+// awaitAnswers asks at every address that the cell calls until an answer comes; timed
+// packets have none.
+func (r *runner) awaitAnswers(ctx context.Context, a *attempt, running *system.Running, addresses []string) error {
+	if a.Cell.OneWay() {
+		return nil
+	}
+	ask, resetting := r.question(r.Experiment.Topology.Client, a.Cell.Protocol), resetting(r.Experiment.Topology, addresses)
+	for _, address := range called(a.Cell, addresses) {
+		ask := ask
+		if slices.Contains(resetting, address) {
+			ask = ask.orReset
+		}
+		if err := awaitAnswer(ctx, running, address, ask); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // inLab is the lab as the steps of a system see it, with its clusters by name.
@@ -273,8 +292,18 @@ func awaitAnswer(ctx context.Context, running *system.Running, address string, a
 	}
 }
 
-// drive runs the load in the client's node, or in the pod that waits for it there.
-func (r *runner) drive(ctx context.Context, a *attempt, addresses []string) (host.Use, error) {
+// drive runs the load of the cell, and tells what it has used.
+func (r *runner) drive(ctx context.Context, a *attempt, running *system.Running, addresses []string) ([]host.Use, error) {
+	if a.Cell.OneWay() {
+		return r.driveOneWay(ctx, a, running, addresses[0])
+	}
+	use, err := r.request(ctx, a, addresses)
+	return []host.Use{use}, err
+}
+
+// request runs what sends requests in the client's node, or in the pod that waits for it
+// there.
+func (r *runner) request(ctx context.Context, a *attempt, addresses []string) (host.Use, error) {
 	// Repetitions differ in their Poisson arrivals; the cells of one share them.
 	job := adapter.Job{Cell: a.Cell, Target: addresses[0], Targets: addresses, Seed: r.Seed + uint64(a.Repetition)}
 	if a.Cell.Tool != "" {

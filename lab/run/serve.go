@@ -56,6 +56,9 @@ type servers []server
 // them answer: what a system takes of its node afterwards, it takes knowingly.
 // The servers are to be stopped after an error, too.
 func (r *runner) serve(ctx context.Context, a *attempt, v system.Values) (served, error) {
+	if a.Cell.OneWay() {
+		return servers{}, nil // the listener starts with the talkers
+	}
 	if r.onKubernetes() {
 		return r.deploy(ctx, a, v)
 	}

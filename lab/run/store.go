@@ -21,6 +21,7 @@ import (
 //	    repetition.json              path, proof of the links, use of resources
 //	    requests.parquet             every request
 //	    requests.hlog                response times, as a HdrHistogram log
+//	    oneway.parquet               every timed packet, of oneway
 //	    oneway-there.parquet, oneway-back.parquet  each way of every datagram, of UDP
 //	    *.log, …                     what the processes said and were given
 //	cells/CELL/REPETITION.rejected-TRY/   as above, of tries that do not count

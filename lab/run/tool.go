@@ -17,6 +17,7 @@ import (
 	"skerry.dev/skerry/lab/experiment"
 	"skerry.dev/skerry/lab/host"
 	"skerry.dev/skerry/lab/sample"
+	"skerry.dev/skerry/lab/topology"
 )
 
 const (
@@ -140,12 +141,17 @@ func (r *runner) runTools(ctx context.Context, a *attempt, tools []tool) (host.U
 		})
 	}
 	err := running.Wait()
-	use := host.Use{Name: loadName, Node: r.Experiment.Topology.Client}
+	return together(r.Experiment.Topology.Client, uses), err
+}
+
+// together is what several loads at a node use.
+func together(node topology.Ref, uses []host.Use) host.Use {
+	use := host.Use{Name: loadName, Node: node}
 	for _, u := range uses {
 		use.CPU += u.CPU
 		use.MemoryPeak += u.MemoryPeak
 	}
-	return use, err
+	return use
 }
 
 // runTool waits until the tool ends, but no longer than its slowest load takes.

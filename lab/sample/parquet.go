@@ -36,7 +36,7 @@ type kind string
 
 const (
 	kindRequest kind = "request/1"
-	kindOneWay  kind = "oneway/1"
+	kindOneWay  kind = "oneway/2"
 )
 
 // WriteRequests writes rows as one Parquet file, compressed with zstd. The

@@ -64,7 +64,7 @@ func TestRequestsRoundTrip(t *testing.T) {
 }
 
 func TestOneWayRoundTrip(t *testing.T) {
-	want := []OneWay{{0, 1, 2}, {1, math.MaxInt64, 0}, {2, 1_700_000_000_000_000_000, 1_700_000_000_000_021_500}, {3, 0, 0}}
+	want := []OneWay{{0, 0, 1, 2, 3}, {0, 1, math.MaxInt64, 0, 0}, {7, 2, 1_700_000_000_000_000_000, 1_700_000_000_000_021_500, 1_700_000_000_000_033_500}, {7, 3, 0, 0, 0}}
 	file := encodeOneWay(t, want)
 	got, err := ReadOneWay(bytes.NewReader(file), int64(len(file)))
 	if err != nil {
@@ -85,7 +85,7 @@ func TestRequestsAreSmallOnDisk(t *testing.T) {
 
 func TestReadRefusesOtherFiles(t *testing.T) {
 	var foreign, old bytes.Buffer
-	if err := parquet.Write(&foreign, []OneWay{{1, 2, 3}}); err != nil {
+	if err := parquet.Write(&foreign, []OneWay{{0, 1, 2, 3, 4}}); err != nil {
 		t.Fatal(err)
 	}
 	if err := parquet.Write(&old, requests(3), parquet.KeyValueMetadata(kindKey, "request/0")); err != nil {
@@ -100,7 +100,7 @@ func TestReadRefusesOtherFiles(t *testing.T) {
 		{"empty", nil, ErrSchema, "0 bytes"},
 		{"text", []byte("thread,connection,index\n1,1,1\n"), ErrSchema, "no Parquet file"},
 		{"parquet of somebody else", foreign.Bytes(), ErrSchema, "Skerry did not write it"},
-		{"one-way samples", encodeOneWay(t, []OneWay{{1, 2, 3}}), ErrSchema, `"oneway/1"`},
+		{"one-way samples", encodeOneWay(t, []OneWay{{0, 1, 2, 3, 4}}), ErrSchema, `"oneway/2"`},
 		{"another version", old.Bytes(), ErrSchema, `"request/0"`},
 	} {
 		rows, err := ReadRequests(bytes.NewReader(c.file), int64(len(c.file)))
@@ -115,7 +115,7 @@ func TestReadRefusesOtherFiles(t *testing.T) {
 
 func TestReadRefusesOtherColumns(t *testing.T) {
 	var b bytes.Buffer
-	if err := parquet.Write(&b, []OneWay{{1, 2, 3}}, parquet.KeyValueMetadata(kindKey, string(kindRequest))); err != nil {
+	if err := parquet.Write(&b, []OneWay{{0, 1, 2, 3, 4}}, parquet.KeyValueMetadata(kindKey, string(kindRequest))); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := ReadRequests(bytes.NewReader(b.Bytes()), int64(b.Len())); !errors.Is(err, ErrDamaged) {
@@ -147,7 +147,7 @@ func TestReadRefusesOtherCodecs(t *testing.T) {
 
 // No single damaged byte may panic, or pass as rows that are fewer or more.
 func TestReadSurvivesAnyDamagedByte(t *testing.T) {
-	file := encodeOneWay(t, []OneWay{{0, 1, 2}, {1, 3, 0}, {2, 5, 9}})
+	file := encodeOneWay(t, []OneWay{{0, 0, 1, 2, 3}, {0, 1, 3, 0, 0}, {0, 2, 5, 9, 9}})
 	for i := range file {
 		damaged := bytes.Clone(file)
 		damaged[i] ^= 0xff
@@ -173,7 +173,7 @@ func TestWriteReportsTheDisk(t *testing.T) {
 	if err := WriteRequests(failing{full}, requests(100)); !errors.Is(err, full) {
 		t.Errorf("got error %v, want %v", err, full)
 	}
-	if err := WriteOneWay(failing{full}, []OneWay{{1, 2, 3}}); !errors.Is(err, full) {
+	if err := WriteOneWay(failing{full}, []OneWay{{0, 1, 2, 3, 4}}); !errors.Is(err, full) {
 		t.Errorf("one-way: got error %v, want %v", err, full)
 	}
 }
@@ -189,7 +189,7 @@ func FuzzRead(f *testing.F) {
 	f.Add([]byte("PAR1"))
 	f.Add(encodeRequests(f, nil))
 	f.Add(encodeRequests(f, requests(60)))
-	f.Add(encodeOneWay(f, []OneWay{{0, 1, 2}, {1, 3, 0}}))
+	f.Add(encodeOneWay(f, []OneWay{{0, 0, 1, 2, 3}, {0, 1, 3, 0, 0}}))
 	f.Fuzz(func(t *testing.T, file []byte) {
 		if _, err := ReadOneWay(bytes.NewReader(file), int64(len(file))); err != nil && !known(err) {
 			t.Errorf("one-way: error of no kind: %v", err)

@@ -54,11 +54,16 @@ type Summary struct {
 	MaxNs  int64 `json:"max_ns,omitempty"`
 }
 
-// OneWay is one timed packet between two nodes of the same machine.
+// OneWay is one timed packet between two nodes of the same machine. Times are ns of
+// CLOCK_REALTIME; but for SentNs they are 0 for a lost packet.
 type OneWay struct {
+	// Flow of the packet, from 0, and its number in it.
+	Flow     int32 `parquet:"flow"`
 	Sequence int64 `parquet:"sequence,delta"`
-	// SentNs is read just before the send, ReceivedNs by the kernel at
-	// arrival; both CLOCK_REALTIME. ReceivedNs is 0 for a lost packet.
-	SentNs     int64 `parquet:"sent_ns,delta"`
+	// SentNs is when it was to leave, or where nobody planned that, just before the send.
+	SentNs int64 `parquet:"sent_ns,delta"`
+	// ReceivedNs is the kernel's time of its arrival, ReadNs when the receiver had read
+	// it; 0 where nobody looked.
 	ReceivedNs int64 `parquet:"received_ns,delta"`
+	ReadNs     int64 `parquet:"read_ns,delta"`
 }

@@ -31,7 +31,7 @@ func (p *Plugin) check(document *strict.Document, folder string) error {
 		return document.Errorf("kind", nearest.Hint(p.Kind, kinds), "unknown kind %q", p.Kind)
 	}
 	for i, protocol := range p.Carries {
-		if known := experiment.Protocols(); !slices.Contains(known, protocol) {
+		if known := experiment.Carried(); !slices.Contains(known, protocol) {
 			return document.Errorf(fmt.Sprintf("carries[%d]", i), "protocols are "+strings.Join(known, ", "), "unknown protocol %q", protocol)
 		}
 	}
@@ -61,6 +61,9 @@ func (p *Plugin) check(document *strict.Document, folder string) error {
 		if err := s.check(document, on); err != nil {
 			return err
 		}
+		if carries := slices.Contains(p.Carries, experiment.ProtocolOneWay); s.OneWay != nil && !carries || s.OneWay == nil && carries && s.Address != "" {
+			return document.Errorf(on, "oneway: {sends: spin}, beside carries: [oneway]", "a system that carries oneway says how packets are sent, and no other does")
+		}
 		if err := p.checkPods(document, *s, on); err != nil {
 			return err
 		}
@@ -85,6 +88,9 @@ func (s Substrate) check(document *strict.Document, key string) error {
 	}
 	if s.Proxy != "" && !slices.Contains(wayRoles, s.Proxy) {
 		return document.Errorf(key+".proxy", roleHint(wayRoles), "unknown role %q", s.Proxy)
+	}
+	if s.OneWay != nil && !slices.Contains(sendings, s.OneWay.Sends) {
+		return document.Errorf(key+".oneway", "a talker's ways are "+strings.Join(sendings, ", "), "packets are not sent by %q", s.OneWay.Sends)
 	}
 	return s.checkSteps(document, key)
 }

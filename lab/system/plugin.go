@@ -71,13 +71,7 @@ type Substrate struct {
 	NodeFiles []string `yaml:"nodeFiles,omitempty"`
 	// BusyLoops counts processes that spin on a core each.
 	BusyLoops int `yaml:"busyLoops,omitempty"`
-	// Steps, in the order in which they are carried out.
-	Prepare []Step `yaml:"prepare,omitempty"`
-	Start   []Step `yaml:"start,omitempty"`
-	Export  []Step `yaml:"export,omitempty"`
-	Import  []Step `yaml:"import,omitempty"`
-	Ready   []Step `yaml:"ready,omitempty"`
-	Stop    []Step `yaml:"stop,omitempty"`
+	Steps     `yaml:",inline"`
 	// Address that the client calls, as HOST:PORT; of a topology with entries, at each.
 	Address string `yaml:"address,omitempty"`
 	// Inner is the address that a node has by this system: what stands above it,
@@ -91,7 +85,35 @@ type Substrate struct {
 	Proxy Role `yaml:"proxy,omitempty"`
 	// Service is what it wants of the workload's Service, on kubernetes.
 	Service *WorkloadService `yaml:"service,omitempty"`
+	// OneWay is how it carries timed packets, where it does.
+	OneWay *OneWay `yaml:"oneway,omitempty"`
 }
+
+// Steps are those of a system, in the order in which they are carried out.
+type Steps struct {
+	Prepare []Step `yaml:"prepare,omitempty"`
+	Start   []Step `yaml:"start,omitempty"`
+	Export  []Step `yaml:"export,omitempty"`
+	Import  []Step `yaml:"import,omitempty"`
+	Ready   []Step `yaml:"ready,omitempty"`
+	Stop    []Step `yaml:"stop,omitempty"`
+}
+
+// OneWay is how timed packets are sent through a system: Sends is one of sendings.
+// Talker and Listener are commands for sh around the lab's own, "$@": by default they
+// run just that.
+type OneWay struct {
+	Sends    string `yaml:"sends"`
+	Talker   string `yaml:"talker,omitempty"`
+	Listener string `yaml:"listener,omitempty"`
+}
+
+// sendings are the ways in which a talker has a packet leave at its time: it tells the
+// time with the packet, or sends after a sleep, or after a spin.
+var sendings = []string{"txtime", "sleep", "spin"}
+
+// asIs runs the lab's own command.
+const asIs = `exec "$@"`
 
 // WorkloadService is what a system wants of the workload's Service.
 type WorkloadService struct {

@@ -165,6 +165,21 @@ func TestRunsSomewhere(t *testing.T) {
 	}
 }
 
+// What carries timed packets says how they are sent, and nothing else does.
+func TestOneWay(t *testing.T) {
+	for _, c := range []struct{ text, want string }{
+		{"  oneway: {sends: spin}\ncarries: [oneway]\n", ""},
+		{"carries: [oneway]\n", "says how packets are sent"},
+		{"  oneway: {sends: spin}\n", "says how packets are sent"},
+		{"  oneway: {sends: now}\ncarries: [oneway]\n", `packets are not sent by "now"`},
+	} {
+		_, err := system.Load(plugin(route+address+c.text), "test")
+		if got := err != nil && strings.Contains(err.Error(), c.want); got != (c.want != "") || (err != nil) != got {
+			t.Errorf("%q: %v, want %q", c.text, err, c.want)
+		}
+	}
+}
+
 func TestBuiltInSystems(t *testing.T) {
 	names, err := system.Names(systems.FS)
 	if err != nil || len(names) < 2 {

@@ -273,8 +273,23 @@ func (p *Plugin) Render(v Values) (files map[string]string, err error) {
 			return nil, err
 		}
 	}
+	if p.how.OneWay != nil {
+		if _, err := p.oneWay(v); err != nil {
+			return nil, err
+		}
+	}
 	_, err = p.Addresses(v)
 	return files, err
+}
+
+// oneWay is how it carries timed packets, rendered.
+func (p *Plugin) oneWay(v Values) (o OneWay, err error) {
+	o.Sends = p.how.OneWay.Sends
+	if o.Talker, err = p.expand("talker", cmp.Or(p.how.OneWay.Talker, asIs), v); err != nil {
+		return o, err
+	}
+	o.Listener, err = p.expand("listener", cmp.Or(p.how.OneWay.Listener, asIs), v)
+	return o, err
 }
 
 // render renders the files.

@@ -152,6 +152,17 @@ func (r *Running) Addresses() ([]string, error) {
 	return top.Addresses(top.values)
 }
 
+// OneWay is how timed packets are sent, of a stack that carries them: the commands are
+// for host.Command, to be followed by the lab's own.
+func (r *Running) OneWay() (sends string, talker, listener host.Command, err error) {
+	top := r.parts[len(r.parts)-1]
+	o, err := top.oneWay(top.values)
+	around := func(text string) host.Command {
+		return host.Command{Args: append(shell(text), "sh"), Env: top.env(), Dir: top.values.Dir}
+	}
+	return o.Sends, around(o.Talker), around(o.Listener), err
+}
+
 // errQuietly is how a daemon ends that gives no reason.
 var errQuietly = errors.New("exit status 0")
 

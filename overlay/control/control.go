@@ -9,6 +9,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"math"
 	"net"
 	"net/netip"
 	"syscall"
@@ -78,10 +79,24 @@ func (c *Client) Detach(name string) error {
 	return err
 }
 
-// Route has packets to an address leave for a MAC; without one there is no route any more.
-func (c *Client) Route(to netip.Addr, mac net.HardwareAddr) error {
+// Hop is where packets to an address leave for.
+type Hop struct {
+	// MAC of the receiver, or of the gateway to it; without one it is nowhere.
+	MAC net.HardwareAddr
+	// Node that a tunnel leads to, and its MAC, or that of the gateway to it; without them
+	// there is no tunnel.
+	Node    netip.Addr
+	NodeMAC net.HardwareAddr
+}
+
+// Route tells where packets to an address leave for.
+func (c *Client) Route(to netip.Addr, hop Hop) error {
 	body := route{Address: to.As16()}
-	copy(body.MAC[:], mac)
+	copy(body.MAC[:], hop.MAC)
+	if hop.Node.IsValid() {
+		body.Node = hop.Node.As16()
+		copy(body.NodeMAC[:], hop.NodeMAC)
+	}
 	_, err := c.ask(requestRoute, body)
 	return err
 }
@@ -107,8 +122,8 @@ func (c *Client) Load(s Schedule) (changeNs int64, err error) {
 		return 0, fmt.Errorf("a gate control list has up to %d entries, this one %d", entriesMax, len(s.Entries))
 	}
 	for i, e := range s.Entries {
-		if e.For < 0 || e.For > time.Hour/1000 {
-			return 0, fmt.Errorf("entry %d lasts %s: an interval is at most 3.6 s", i+1, e.For)
+		if e.For < 0 || e.For > math.MaxUint32 {
+			return 0, fmt.Errorf("entry %d lasts %s: an interval is at most %s", i+1, e.For, time.Duration(math.MaxUint32))
 		}
 		body.Entry[i] = entry{IntervalNs: uint32(e.For), Open: uint32(e.Open)} //nolint:gosec // bounded above
 	}

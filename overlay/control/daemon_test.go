@@ -142,7 +142,7 @@ func (l *lan) daemon(options ...string) (*control.Client, *exec.Cmd) {
 		Name: "test", Path: filepath.Join(l.dir, "ktsn"), Addresses: []netip.Addr{netip.MustParseAddr(near4), netip.MustParseAddr(near6)},
 	}))
 	for _, to := range []string{far4, far6} {
-		must(l.t, c.Route(netip.MustParseAddr(to), l.mac))
+		must(l.t, c.Route(netip.MustParseAddr(to), control.Hop{MAC: l.mac}))
 	}
 	return c, cmd
 }
@@ -157,15 +157,24 @@ func (l *lan) talk(to string, options ...string) *exec.Cmd {
 // talked runs a talker to its end and returns how many it sent and how many were refused.
 func talked(t *testing.T, cmd *exec.Cmd) (sent, refused int) {
 	t.Helper()
-	var summary struct{ Sent, Refused int }
+	s := summarised(t, cmd)
+	return s.Sent, s.Refused
+}
+
+// summary is what a talker says at its end: Missed and Invalid are what its socket's error
+// queue has told of packets that were not sent.
+type summary struct{ Sent, Refused, Missed, Invalid int }
+
+func summarised(t *testing.T, cmd *exec.Cmd) (s summary) {
+	t.Helper()
 	var errs bytes.Buffer
 	cmd.Stderr = &errs
 	out, err := cmd.Output()
 	if err != nil {
 		t.Fatalf("%v: %s", err, errs.Bytes())
 	}
-	must(t, json.Unmarshal(out, &summary))
-	return summary.Sent, summary.Refused
+	must(t, json.Unmarshal(out, &s))
+	return s
 }
 
 // arrival is one packet at the far end; its times are the kernel's, of CLOCK_REALTIME.
@@ -259,12 +268,32 @@ func TestPacketsKeepToTheirWindow(t *testing.T) {
 	}
 }
 
+// A program that asks for it is told of what was not sent, as by ETF.
+func TestErrorQueues(t *testing.T) {
+	l := newLAN(t)
+	c, _ := l.daemon("--late-ns", "1000000")
+	_, err := c.Load(control.Schedule{Cycle: 20 * time.Millisecond, Entries: []control.Entry{{Open: 1 << 3, For: 2 * time.Millisecond}, {Open: 1 << 7, For: 18 * time.Millisecond}}})
+	must(t, err)
+	for _, to := range []string{far4, far6} {
+		if s := summarised(t, l.talk(to, "-e", "-n", "5", "-l", "-50000000", "-p", "7")); s.Invalid != 5 || s.Missed != 0 {
+			t.Errorf("to %s the past: %+v, want 5 invalid", to, s)
+		}
+		s := summarised(t, l.talk(to, "-e", "-n", "60", "-l", "50000000", "-p", "3"))
+		if s.Invalid != 0 || s.Missed < 40 || s.Missed > 57 {
+			t.Errorf("to %s a gate that is shut most of the time: %+v, want some 50 missed", to, s)
+		}
+		if s := summarised(t, l.talk(to, "-n", "60", "-l", "50000000", "-p", "3")); s.Missed != 0 {
+			t.Errorf("to %s without asking: %+v", to, s)
+		}
+	}
+}
+
 // What cannot leave in time is refused and counted, and harms nothing else.
 func TestPacketsWithoutAChanceAreRefused(t *testing.T) {
 	l := newLAN(t)
 	c, _ := l.daemon("--horizon-ns", "150000000")
 	conn := l.listen(far4)
-	talked(t, l.talk(far4, "-n", "5", "-l", "0"))          // late, or nearly
+	talked(t, l.talk(far4, "-n", "5", "-l", "-50000000"))  // late
 	talked(t, l.talk(far4, "-n", "5", "-l", "400000000"))  // beyond the horizon
 	talked(t, l.talk("10.9.0.77", "-n", "5"))              // nobody knows the way
 	talked(t, l.talk(far4, "-n", "10", "-l", "100000000")) // as it should be
@@ -277,6 +306,54 @@ func TestPacketsWithoutAChanceAreRefused(t *testing.T) {
 	if k := s.Classes[0]; k.Late != 5 || k.Early != 5 || k.Sent != 10 || s.Unrouted != 5 || s.Clients != 0 || s.Sockets != 0 {
 		t.Errorf("the daemon counts %+v", s)
 	}
+}
+
+// Through a tunnel packets reach an address that is at another node, whose kernel takes
+// them out.
+func TestPacketsGoThroughATunnel(t *testing.T) {
+	const inNear, inFar, vni = "10.99.0.1", "10.99.0.2", 42
+	l := newLAN(t)
+	must(t, netlink.LinkAdd(&netlink.Bridge{LinkAttrs: netlink.LinkAttrs{Name: "pod"}})) // for its address
+	addressed(t, new(netlink.Handle), "pod", inNear)
+	h, err := netlink.NewHandleAt(l.far)
+	must(t, err)
+	defer h.Close()
+	away, err := h.LinkByName("away")
+	must(t, err)
+	must(t, h.LinkAdd(&netlink.Vxlan{
+		LinkAttrs: netlink.LinkAttrs{Name: "tunnel", MTU: 1450}, VxlanId: vni, VtepDevIndex: away.Attrs().Index, Port: 4789, SrcAddr: net.ParseIP(far4),
+	}))
+	addressed(t, h, "tunnel", inFar)
+	tunnel, err := h.LinkByName("tunnel")
+	must(t, err)
+	c, _ := l.daemon("--tunnel-from", near4, "--vni", strconv.Itoa(vni))
+	must(t, c.Detach("test"))
+	must(t, c.Attach(control.Attachment{Name: "pod", Path: filepath.Join(l.dir, "ktsn"), Addresses: []netip.Addr{netip.MustParseAddr(inNear)}}))
+	must(t, c.Route(netip.MustParseAddr(inFar), control.Hop{MAC: tunnel.Attrs().HardwareAddr, Node: netip.MustParseAddr(far4), NodeMAC: l.mac}))
+	conn := l.listen(inFar)
+	talked(t, l.talk(inFar, "-n", "50", "-l", "100000000", "-s", "1422"))
+	talked(t, l.talk(inFar, "-n", "5", "-l", "100000000", "-s", "1423")) // a byte too long for the tunnel
+	got := hear(t, conn, 500*time.Millisecond)
+	if len(got) != 50 || got[0].from.Addr().String() != inNear || got[0].bytes != 1422 {
+		t.Fatalf("%d of 50 packets arrived, the first as %+v", len(got), got[:min(len(got), 1)])
+	}
+	if s, err := c.Status(); err != nil || s.Malformed != 5 {
+		t.Errorf("%d packets are too long, not 5 (%v)", s.Malformed, err)
+	}
+	if err := c.Route(netip.MustParseAddr(far6), control.Hop{MAC: l.mac, Node: netip.MustParseAddr(far6), NodeMAC: l.mac}); !errors.Is(err, control.ErrRefused) {
+		t.Errorf("a node of another family: %v", err)
+	}
+}
+
+// addressed gives an interface an address of a /24, and sets it up.
+func addressed(t *testing.T, h *netlink.Handle, name, address string) {
+	t.Helper()
+	link, err := h.LinkByName(name)
+	must(t, err)
+	a, err := netlink.ParseAddr(address + "/24")
+	must(t, err)
+	must(t, h.AddrAdd(link, a))
+	must(t, h.LinkSetUp(link))
 }
 
 // A daemon that is killed and started again is found again, by a program that goes on.
@@ -304,6 +381,30 @@ func TestProgramsFindTheNextDaemon(t *testing.T) {
 	}
 	if len(got) == 0 || got[len(got)-1].sequence != 1999 {
 		t.Errorf("%d of 2000 were sent, %d arrived, and not the last", sent, len(got))
+	}
+}
+
+// What needs a capability, but that to lock memory, is done before it serves; systemd is
+// told when it does.
+func TestItKeepsOneCapability(t *testing.T) {
+	l := newLAN(t)
+	path := filepath.Join(l.dir, "notify")
+	told, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: path, Net: "unixgram"})
+	must(t, err)
+	defer told.Close()
+	t.Setenv("NOTIFY_SOCKET", path)
+	_, daemon := l.daemon()
+	must(t, told.SetReadDeadline(time.Now().Add(5*time.Second)))
+	text := make([]byte, 100)
+	n, err := told.Read(text)
+	if err != nil || string(text[:n]) != "READY=1" {
+		t.Errorf("systemd is told %q, %v", text[:n], err)
+	}
+	status, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(daemon.Process.Pid), "status"))
+	must(t, err)
+	const lock = "0000000000004000" // CAP_IPC_LOCK
+	if !strings.Contains(string(status), "CapEff:\t"+lock) || !strings.Contains(string(status), "CapPrm:\t"+lock) {
+		t.Errorf("it keeps capabilities:\n%s", status)
 	}
 }
 

@@ -4,7 +4,7 @@ import "time"
 
 // The layouts of overlay/dataplane/wire/control.h, in the machine's own byte order.
 const (
-	version      = 1
+	version      = 2
 	addressesMax = 8
 	entriesMax   = 256
 	bodyBytes    = 32 + 8*entriesMax
@@ -34,9 +34,8 @@ type attach struct {
 }
 
 type route struct {
-	Address [16]byte
-	MAC     [6]byte
-	_       [2]byte
+	Address, Node [16]byte
+	MAC, NodeMAC  [6]byte
 }
 
 type entry struct {

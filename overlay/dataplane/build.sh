@@ -6,4 +6,4 @@ cd "$(dirname "$0")/../.."
 [[ -d build/none ]] || meson setup build/none overlay/dataplane
 meson compile -C build/none
 mkdir -p bin
-cp build/none/ktsnd build/none/ktsn-talker build/none/libktsn.so bin/
+cp --remove-destination build/none/ktsnd build/none/ktsn-talker build/none/ktsn-bench build/none/libktsn.so bin/

@@ -21,6 +21,7 @@ import (
 	"skerry.dev/skerry/lab/cli/verb"
 	"skerry.dev/skerry/lab/experiment"
 	"skerry.dev/skerry/lab/system"
+	overlay "skerry.dev/skerry/overlay/cli"
 	proxy "skerry.dev/skerry/proxy/cli"
 )
 
@@ -32,7 +33,7 @@ func TestGenerated(t *testing.T) {
 	dir := t.TempDir()
 	status := cli.Execute(t.Context(), verb.Env{
 		Args: []string{"gen", dir}, Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
-	}, fabric.Command(time.Now), proxy.Command())
+	}, fabric.Command(time.Now), proxy.Command(), overlay.Command())
 	if status != 0 {
 		t.Fatalf("skerry gen: exit status %d", status)
 	}

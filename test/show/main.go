@@ -37,6 +37,7 @@ var areas = map[string]func(context.Context, *bench) error{
 	"bundle":     showBundle,
 	"fabric":     showFabric,
 	"proxy":      showProxy,
+	"overlay":    showOverlay,
 }
 
 // parts of them, to be shown alone.
@@ -56,6 +57,10 @@ var parts = map[string]func(context.Context, *bench) error{
 	"proxy-scale":      showProxyScale,
 	"proxy-lab":        showProxyLab,
 	"proxy-faults":     showProxyFaults,
+	"overlay-latency":  showOverlayLatency,
+	"overlay-windows":  showOverlayWindows,
+	"overlay-bench":    showOverlayBench,
+	"overlay-kills":    showOverlayKills,
 }
 
 func main() {

@@ -153,6 +153,9 @@ func ownHint(err error) string {
 		if name, isBroker := experiment.Broker(c.Protocol); isBroker {
 			what = name + " out of workloads"
 		}
+		if c.Protocol == experiment.ProtocolOneWay {
+			what = "listener out of workloads"
+		}
 		return "leave " + what + ", or the system " + c.System + " out of systems"
 	}
 	if own, ok := errors.AsType[interface {

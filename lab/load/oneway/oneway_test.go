@@ -23,7 +23,7 @@ func listen(ctx context.Context, t *testing.T, count int, idle time.Duration) (s
 	t.Helper()
 	ready, done := make(chan netip.AddrPort, 1), make(chan result, 1)
 	go func() {
-		h, err := Listen(ctx, ListenSpec{Addr: "127.0.0.1:0", Count: count, Idle: idle, Ready: func(a netip.AddrPort) { ready <- a }})
+		h, err := Listen(ctx, ListenSpec{Addr: "127.0.0.1:0", Flows: 1, Count: count, Idle: idle, Ready: func(a netip.AddrPort) { ready <- a }})
 		done <- result{h, err}
 	}()
 	select {
@@ -69,7 +69,7 @@ func TestLostDuplicateAndStrayPackets(t *testing.T) {
 	defer conn.Close()
 	for _, sequence := range []int64{3, 0, 0, 4, 1} {
 		packet := make([]byte, 64)
-		put(packet, sequence, 100+sequence)
+		header{sequence: sequence, sentNs: 100 + sequence}.put(packet)
 		if _, err := conn.Write(packet); err != nil {
 			t.Fatal(err)
 		}
@@ -81,8 +81,8 @@ func TestLostDuplicateAndStrayPackets(t *testing.T) {
 	if h.err != nil {
 		t.Fatal(h.err)
 	}
-	if h.Received != 3 || h.Duplicates != 1 || h.Strays != 2 {
-		t.Errorf("received %d, duplicates %d, strays %d; want 3, 1, 2", h.Received, h.Duplicates, h.Strays)
+	if h.Received != 3 || h.Lost() != 1 || h.Duplicates != 1 || h.Reordered != 2 || h.Strays != 2 {
+		t.Errorf("received %d, lost %d, duplicates %d, reordered %d, strays %d; want 3, 1, 1, 2, 2", h.Received, h.Lost(), h.Duplicates, h.Reordered, h.Strays)
 	}
 	for i := range h.Packets {
 		if i == 2 {
@@ -91,7 +91,10 @@ func TestLostDuplicateAndStrayPackets(t *testing.T) {
 		if h.Packets[i].ReceivedNs == 0 {
 			t.Errorf("packet %d has no arrival time", i)
 		}
-		h.Packets[i].ReceivedNs = 0
+		if h.Packets[i].ReadNs < h.Packets[i].ReceivedNs {
+			t.Errorf("packet %d was read before it arrived: %+v", i, h.Packets[i])
+		}
+		h.Packets[i].ReceivedNs, h.Packets[i].ReadNs = 0, 0
 	}
 	want := []sample.OneWay{{Sequence: 0, SentNs: 100}, {Sequence: 1, SentNs: 101}, {Sequence: 2}, {Sequence: 3, SentNs: 103}}
 	if !slices.Equal(h.Packets, want) {
@@ -148,7 +151,10 @@ func TestBadSpecs(t *testing.T) {
 			t.Errorf("%s: got error %v, want %v", name, err, ErrSpec)
 		}
 	}
-	for _, s := range []ListenSpec{{Addr: "127.0.0.1:0", Idle: time.Second}, {Addr: "127.0.0.1:0", Count: 1}} {
+	for _, s := range []ListenSpec{
+		{Addr: "127.0.0.1:0", Flows: 1, Idle: time.Second}, {Addr: "127.0.0.1:0", Flows: 1, Count: 1},
+		{Addr: "127.0.0.1:0", Count: 1, Idle: time.Second}, {Addr: "127.0.0.1:0", Flows: flowsMax, Count: countMax, Idle: time.Second},
+	} {
 		if _, err := Listen(t.Context(), s); !errors.Is(err, ErrSpec) {
 			t.Errorf("%+v: got error %v, want %v", s, err, ErrSpec)
 		}
@@ -158,19 +164,19 @@ func TestBadSpecs(t *testing.T) {
 // FuzzParse holds that a header that reads is the header that would be written.
 func FuzzParse(f *testing.F) {
 	packet := make([]byte, 64)
-	put(packet, 7, 1_700_000_000_000_000_000)
+	header{flow: 3, sequence: 7, sentNs: 1_700_000_000_000_000_000}.put(packet)
 	f.Add(packet)
 	f.Add(packet[:headerLen-1])
 	f.Add([]byte("SKRY"))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		sequence, sentNs, err := parse(b)
+		h, err := parse(b)
 		if err != nil {
 			return
 		}
 		again := make([]byte, headerLen)
-		put(again, sequence, sentNs)
-		if sequence < 0 || sentNs < 0 || !bytes.Equal(again, b[:headerLen]) {
-			t.Errorf("% x is read as sequence %d sent at %d", b[:headerLen], sequence, sentNs)
+		h.put(again)
+		if h.sequence < 0 || h.sentNs < 0 || !bytes.Equal(again, b[:headerLen]) {
+			t.Errorf("% x is read as %+v", b[:headerLen], h)
 		}
 	})
 }

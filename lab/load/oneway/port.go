@@ -73,7 +73,7 @@ func (p *Port) Close() error { return p.conn.Close() }
 // for want of buffers or of a receiver is lost.
 func (p *Port) Send(to netip.AddrPort, sequence int64, size int) (sentNs int64, err error) {
 	sentNs = clock.Real()
-	put(p.packet[:], sequence, sentNs)
+	header{sequence: sequence, sentNs: sentNs}.put(p.packet[:])
 	_, err = p.conn.WriteToUDPAddrPort(p.packet[:size], to)
 	if errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, syscall.ENOBUFS) {
 		err = nil
@@ -93,8 +93,8 @@ func (p *Port) Drain(take func(sequence, receivedNs int64)) error {
 				break
 			}
 			arrival, _ := parseControl(p.control[:c])
-			if sequence, _, e := parse(p.header[:n]); e == nil && arrival > 0 {
-				take(sequence, arrival)
+			if h, e := parse(p.header[:n]); e == nil && arrival > 0 {
+				take(h.sequence, arrival)
 			}
 		}
 	})

@@ -24,6 +24,7 @@ var ErrSpec = errors.New("bad one-way probe")
 const (
 	rateMax  = 100_000
 	countMax = 10_000_000
+	flowsMax = 1000
 )
 
 // spinNs is how long before a cycle the talker wakes up and spins. It covers
@@ -83,7 +84,7 @@ func Talk(ctx context.Context, s TalkSpec) (Talked, error) {
 			return t, err
 		}
 		t.LateMaxNs = max(t.LateMaxNs, late)
-		put(packet, i, clock.Real())
+		header{sequence: i, sentNs: clock.Real()}.put(packet)
 		switch _, err := conn.Write(packet); {
 		case err == nil:
 			t.Sent++

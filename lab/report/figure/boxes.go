@@ -25,19 +25,35 @@ type Box struct {
 // Boxes draws box plots of response times, one row for each, the first on top.
 // Whiskers and outliers are as measure.Box has them.
 func Boxes(t Text, boxes []Box) Figure {
+	return boxPlots(t.or("Box plots of response times in ms, one row for each system.", words(boxes)), "response time, ms", boxes)
+}
+
+// Jitter draws box plots of how much later packets arrive than a cycle after the one
+// before each.
+func Jitter(t Text, boxes []Box) Figure {
+	return boxPlots(t.or("Box plots of jitter in ms, one row for each system.", words(boxes)), "arrival less (the one before + a cycle), ms", boxes)
+}
+
+func words(boxes []Box) []string {
+	all := make([]string, len(boxes))
+	for i, b := range boxes {
+		all[i] = b.words()
+	}
+	return all
+}
+
+func boxPlots(t Text, axis string, boxes []Box) Figure {
 	names := make([]string, len(boxes))
-	words := make([]string, len(boxes))
 	for i, b := range boxes {
 		names[i] = b.System.Name
-		words[i] = b.words()
 	}
 	r := rowsOf(names)
 	return Figure{
-		text:  t.or("Box plots of response times in ms, one row for each system.", words),
+		text:  t,
 		width: pageWidth, height: r.height(),
 		paint: func(p pen) {
 			s := boxSpan(boxes, r.room())
-			f := r.draw(p, s.scale, axisName("response time, ms", s.scale, s.zoomed))
+			f := r.draw(p, s.scale, axisName(axis, s.scale, s.zoomed))
 			for i, b := range boxes {
 				b.draw(p, f, f.y(float64(i)), s)
 			}
@@ -95,7 +111,7 @@ func boxSpan(boxes []Box, room vg.Length) boxScale {
 	}
 	s := boxScale{dots: whisker, zoomed: low > zoomShare*whisker}
 	var from float64
-	if s.zoomed {
+	if s.zoomed || low < 0 {
 		from = low
 	}
 	bound := from + stretchMax*max(whisker-from, margin*whisker)
@@ -110,8 +126,11 @@ func boxSpan(boxes []Box, room vg.Length) boxScale {
 		}
 	}
 	length := max(s.dots-from, margin*whisker)
-	if s.zoomed {
+	switch {
+	case s.zoomed:
 		from = max(from-margin*length, 0)
+	case low < 0:
+		from -= margin * length
 	}
 	s.scale = linear(from, s.dots+spare*length, room)
 	return s

@@ -10,6 +10,9 @@ enum {
 	IPV4_BYTES = 20,
 	IPV6_BYTES = 40,
 	UDP_BYTES = 8,
+	VXLAN_BYTES = 8,
+	ETHERNET_BYTES = 14,
+	TAG_BYTES = 4,
 	HOPS = 64,
 };
 
@@ -44,9 +47,14 @@ bool frame_is_ipv4(const uint8_t ip[16])
 	return memcmp(ip, mapped, sizeof(mapped)) == 0;
 }
 
+static uint32_t ip_bytes(const uint8_t ip[16])
+{
+	return frame_is_ipv4(ip) ? IPV4_BYTES : IPV6_BYTES;
+}
+
 uint32_t frame_payload_max(const uint8_t ip[16])
 {
-	return FRAME_MTU - UDP_BYTES - (frame_is_ipv4(ip) ? IPV4_BYTES : IPV6_BYTES);
+	return FRAME_MTU - UDP_BYTES - ip_bytes(ip);
 }
 
 static uint8_t *put_ethernet(uint8_t *at, const struct frame_path *path)
@@ -102,18 +110,54 @@ static uint16_t udp_sum(const struct frame_path *path, const uint8_t *udp, uint3
 	return folded ? folded : 0xffff;
 }
 
-uint32_t frame_write(uint8_t *out, const struct frame_path *path, const uint8_t *payload, uint32_t bytes)
+/* put_headers writes all headers up to that of UDP, whose checksum is left to be filled in. */
+static uint8_t *put_headers(uint8_t *at, const struct frame_path *path, uint32_t udp_bytes)
 {
-	uint32_t udp_bytes = UDP_BYTES + bytes;
-	uint8_t *at = put_ethernet(out, path), *udp;
-
+	at = put_ethernet(at, path);
 	at = frame_is_ipv4(path->to.ip) ? put_ipv4(at, path, udp_bytes) : put_ipv6(at, path, udp_bytes);
-	udp = at;
 	at = put16(at, path->from.port);
 	at = put16(at, path->to.port);
 	at = put16(at, udp_bytes);
-	at = put16(at, 0);
+	return put16(at, 0);
+}
+
+uint32_t frame_write(uint8_t *out, const struct frame_path *path, const uint8_t *payload, uint32_t bytes)
+{
+	uint32_t udp_bytes = UDP_BYTES + bytes;
+	uint8_t *at = put_headers(out, path, udp_bytes), *udp = at - UDP_BYTES;
+
 	memcpy(at, payload, bytes);
 	put16(udp + 6, udp_sum(path, udp, udp_bytes));
 	return (uint32_t)(at + bytes - out);
+}
+
+uint32_t frame_tunnel_bytes(const struct frame_path *outer)
+{
+	return ETHERNET_BYTES + (outer->tagged ? TAG_BYTES : 0) + ip_bytes(outer->to.ip) + UDP_BYTES + VXLAN_BYTES;
+}
+
+uint32_t frame_enclose(uint8_t *out, const struct frame_path *outer, uint32_t vni, uint32_t bytes)
+{
+	uint32_t udp_bytes = UDP_BYTES + VXLAN_BYTES + bytes;
+	uint8_t *at = put_headers(out, outer, udp_bytes), *udp = at - UDP_BYTES;
+
+	at = put16(at, 0x0800); /* the flag I: there is a VNI */
+	at = put16(at, 0);
+	at = put16(at, vni >> 8);
+	at = put16(at, vni << 8 & 0xff00);
+	if (!frame_is_ipv4(outer->to.ip)) { /* over IPv4 there is none (RFC 7348 §4.1) */
+		put16(udp + 6, udp_sum(outer, udp, udp_bytes));
+	}
+	return (uint32_t)(at + bytes - out);
+}
+
+uint16_t frame_flow_port(const struct frame_path *inner)
+{
+	uint32_t hash = 2166136261 ^ inner->from.port; /* FNV-1a */
+
+	hash = hash * 16777619 ^ inner->to.port;
+	for (int i = 0; i < 16; i++) {
+		hash = (hash * 16777619 ^ inner->from.ip[i]) * 16777619 ^ inner->to.ip[i];
+	}
+	return (uint16_t)(0xc000 | ((hash ^ hash >> 16) & 0x3fff));
 }

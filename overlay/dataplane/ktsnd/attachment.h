@@ -7,6 +7,7 @@
 struct attachment {
 	int listener; /* -1: none */
 	struct control_attach who;
+	uint32_t waiting, share; /* its packets that wait, and how many may */
 };
 
 /* attachment_end stops to listen, and takes the path away. */

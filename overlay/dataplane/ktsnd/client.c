@@ -20,7 +20,10 @@ void client_init(struct client *c)
 	}
 }
 
-/* make_ring makes the memory, whose size nobody can change any more. */
+/*
+ * make_ring makes the memory, whose size nobody can change any more. It is the process
+ * that has all of it allocated, so that no other waits for that here.
+ */
 static int make_ring(struct client *c)
 {
 	int fd = memfd_create("ktsn", MFD_CLOEXEC | MFD_ALLOW_SEALING);
@@ -34,7 +37,7 @@ static int make_ring(struct client *c)
 	    fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) < 0) {
 		goto fail;
 	}
-	at = mmap(NULL, sizeof(*c->ring), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fd, 0);
+	at = mmap(NULL, sizeof(*c->ring), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	if (at == MAP_FAILED) {
 		goto fail;
 	}
@@ -129,7 +132,7 @@ static int read_address(int fd, struct client_socket *s)
 }
 
 /* open_socket finds room for a socket. Returns its number or -errno. */
-static int open_socket(struct client *c, int fd, int32_t clock)
+static int open_socket(struct client *c, int fd, int32_t clock, uint32_t flags)
 {
 	int err, free = 0;
 
@@ -148,6 +151,7 @@ static int open_socket(struct client *c, int fd, int32_t clock)
 	}
 	c->socket[free].fd = fd;
 	c->socket[free].clock = clock;
+	c->socket[free].flags = flags;
 	c->sockets++;
 	return free;
 }
@@ -166,7 +170,7 @@ int client_hear(struct client *c, int *closed)
 		*closed = (int)m.socket;
 		return 0;
 	}
-	number = m.type == WIRE_OPEN ? open_socket(c, fd, m.clock) : -EPROTO;
+	number = m.type == WIRE_OPEN ? open_socket(c, fd, m.clock, m.flags) : -EPROTO;
 	if (number < 0 && fd >= 0) {
 		close(fd);
 	}
@@ -199,6 +203,18 @@ int client_take(struct client *c, struct wire_slot *slot)
 	memcpy(slot->payload, from->payload, slot->bytes);
 	atomic_store_explicit(&c->ring->tail, ++c->tail, memory_order_release);
 	return 1;
+}
+
+void client_tell(struct client *c, const struct wire_slot *error)
+{
+	uint32_t waiting = c->error_head - atomic_load_explicit(&c->ring->error_tail, memory_order_acquire);
+	struct wire_slot *to = &c->ring->error[c->error_head % WIRE_ERRORS];
+
+	if (waiting >= WIRE_ERRORS) {
+		return;
+	}
+	memcpy(to, error, offsetof(struct wire_slot, payload) + error->bytes);
+	atomic_store_explicit(&c->ring->error_head, ++c->error_head, memory_order_release);
 }
 
 const struct client_socket *client_find(const struct client *c, uint32_t number)

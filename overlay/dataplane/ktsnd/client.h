@@ -17,6 +17,7 @@
 struct client_socket {
 	int fd; /* -1: none */
 	int32_t clock;
+	uint32_t flags; /* of struct sock_txtime */
 	uint8_t ip[16]; /* all zeros after the family's prefix: any of the process's own */
 	uint16_t port;
 };
@@ -25,7 +26,8 @@ struct client {
 	int sock; /* -1: none */
 	int attachment;
 	bool ended; /* it is gone; what it left in the ring is still to be sent */
-	uint32_t tail, sockets;
+	uint32_t tail, error_head, sockets;
+	uint32_t generation; /* unlike that of any other, for who gives it one */
 	struct wire_ring *ring;
 	struct client_socket socket[CLIENT_SOCKETS_MAX];
 };
@@ -48,6 +50,9 @@ void client_forget(struct client *c, int number);
  * says. Returns 1, 0 when there is none, or -EPROTO when the ring or the packet cannot be.
  */
 int client_take(struct client *c, struct wire_slot *slot);
+
+/* client_tell writes what was not sent to an error slot; without room it is lost. */
+void client_tell(struct client *c, const struct wire_slot *error);
 
 /* client_find returns a socket by the number it was given, or NULL. */
 const struct client_socket *client_find(const struct client *c, uint32_t number);

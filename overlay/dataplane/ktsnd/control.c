@@ -10,6 +10,19 @@
 #include "listen.h"
 #include "state.h"
 
+/* divide gives each attachment its share of the packets that may wait, so that none takes another's room. */
+static void divide(struct daemon *d)
+{
+	uint32_t attached = 0;
+
+	for (int i = 0; i < ATTACHMENTS_MAX; i++) {
+		attached += d->attachment[i].listener >= 0;
+	}
+	for (int i = 0; i < ATTACHMENTS_MAX; i++) {
+		d->attachment[i].share = d->config.sched.packets / (attached ? attached : 1);
+	}
+}
+
 static int attach(struct daemon *d, const struct control_attach *who, char *reason)
 {
 	static const uint8_t none[6];
@@ -36,7 +49,9 @@ static int attach(struct daemon *d, const struct control_attach *who, char *reas
 		snprintf(reason, 112, "listen at its path: %s", strerror(-listener));
 		return listener;
 	}
-	d->attachment[free] = (struct attachment){ listener, *who };
+	d->attachment[free].listener = listener;
+	d->attachment[free].who = *who;
+	divide(d);
 	if (memcmp(who->mac, none, 6) == 0) {
 		memcpy(d->attachment[free].who.mac, port_mac(d->config.port), 6);
 	}
@@ -50,6 +65,7 @@ static int detach(struct daemon *d, const char *name, char *reason)
 			continue;
 		}
 		attachment_end(&d->attachment[i]);
+		divide(d);
 		for (int k = 0; k < CLIENTS_MAX; k++) {
 			if (d->client[k].sock >= 0 && d->client[k].attachment == i) {
 				client_close(&d->client[k]);
@@ -83,22 +99,35 @@ static int schedule(struct daemon *d, const struct control_schedule *s, char *re
 	return err;
 }
 
+static int route(struct daemon *d, const struct control_route *r, char *reason)
+{
+	struct hop hop;
+	int err;
+
+	memcpy(hop.node, r->node, sizeof(hop.node));
+	memcpy(hop.mac, r->mac, sizeof(hop.mac));
+	memcpy(hop.node_mac, r->node_mac, sizeof(hop.node_mac));
+	if (route_tunnels(&hop) && frame_is_ipv4(hop.node) != frame_is_ipv4(d->config.tunnel.from)) {
+		strcpy(reason, "a tunnel leads to nodes of the family of --tunnel-from alone");
+		return -EAFNOSUPPORT;
+	}
+	err = route_set(&d->routes, r->address, &hop);
+	if (err) {
+		strcpy(reason, "there are 768 routes, and no more fit");
+	}
+	return err;
+}
+
 /* obey carries out a request; reason says for people why not. Returns 0 or -errno. */
 static int obey(struct daemon *d, const struct control_request *request, char *reason)
 {
-	int err;
-
 	switch (request->type) {
 	case CONTROL_ATTACH:
 		return attach(d, &request->attach, reason);
 	case CONTROL_DETACH:
 		return detach(d, request->attach.name, reason);
 	case CONTROL_ROUTE:
-		err = route_set(&d->routes, request->route.address, request->route.mac);
-		if (err) {
-			strcpy(reason, "there are 768 routes, and no more fit");
-		}
-		return err;
+		return route(d, &request->route, reason);
 	case CONTROL_SCHEDULE:
 		return schedule(d, &request->schedule, reason);
 	case CONTROL_STATUS:
@@ -125,6 +154,7 @@ static void tell(struct daemon *d, struct control_status *status)
 		for (int fate = 0; fate < SCHED_FATES; fate++) {
 			status->class[class].fate[fate] = sched_count(d->sched, class, (enum sched_fate)fate);
 		}
+		status->class[class].fate[SCHED_FULL] += d->full[class];
 	}
 }
 

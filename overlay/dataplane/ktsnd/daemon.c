@@ -1,6 +1,9 @@
 #include "daemon.h"
 
 #include <errno.h>
+#include <linux/errqueue.h>
+#include <linux/net_tstamp.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -32,8 +35,9 @@ static int pool_init(struct pool *p, uint32_t frames)
 {
 	p->frame = calloc(frames, sizeof(*p->frame));
 	p->bytes = calloc(frames, sizeof(*p->bytes));
+	p->origin = calloc(frames, sizeof(*p->origin));
 	p->unused = calloc(frames, sizeof(*p->unused));
-	if (!p->frame || !p->bytes || !p->unused) {
+	if (!p->frame || !p->bytes || !p->origin || !p->unused) {
 		return -ENOMEM;
 	}
 	for (p->left = 0; p->left < frames; p->left++) {
@@ -59,8 +63,8 @@ int daemon_new(struct daemon **made, const struct daemon_config *config)
 	for (int i = 0; i < CLIENTS_MAX; i++) {
 		client_init(&d->client[i]);
 	}
-	/* One more than the queues hold, so that it is a queue that is full. */
-	err = pool_init(&d->pool, GATE_CLASSES * config->sched.packets + 1);
+	/* One more than may wait: it is written before it is known whether it may. */
+	err = pool_init(&d->pool, config->sched.packets + 1);
 	d->sched = sched_new(&config->sched);
 	if (!err && d->epoll < 0) {
 		err = -errno;
@@ -76,7 +80,7 @@ int daemon_new(struct daemon **made, const struct daemon_config *config)
 		daemon_free(d);
 		return err;
 	}
-	d->times.started_ns = clock_ns(CLOCK_TAI);
+	d->times.started_ns = d->times.polled_ns = clock_ns(CLOCK_TAI);
 	*made = d;
 	return 0;
 }
@@ -99,6 +103,7 @@ void daemon_free(struct daemon *d)
 	sched_free(d->sched);
 	free(d->pool.frame);
 	free(d->pool.bytes);
+	free(d->pool.origin);
 	free(d->pool.unused);
 	free(d);
 }
@@ -140,21 +145,84 @@ static uint8_t class_of(uint8_t priority)
 	return priority < GATE_CLASSES ? priority : 0;
 }
 
-/* enqueue has one packet of a client wait for its time. */
-static void enqueue(struct daemon *d, const struct client *c, const struct wire_slot *slot)
+/* enclosure is the path of a frame's tunnel; of a frame that needs none it is not used. */
+static struct frame_path enclosure(const struct daemon *d, const struct frame_path *inner, const struct hop *hop)
 {
-	const struct control_attach *who = &d->attachment[c->attachment].who;
+	struct frame_path outer = { .tagged = inner->tagged, .priority = inner->priority };
+
+	memcpy(outer.from.mac, port_mac(d->config.port), 6);
+	memcpy(outer.from.ip, d->config.tunnel.from, 16);
+	outer.from.port = frame_flow_port(inner);
+	memcpy(outer.to.mac, hop->node_mac, 6);
+	memcpy(outer.to.ip, hop->node, 16);
+	outer.to.port = d->config.tunnel.port;
+	return outer;
+}
+
+/* write_frame writes what a slot says, in a tunnel where there is one. Returns the length, 0: too long. */
+static uint32_t write_frame(const struct daemon *d, uint8_t *out, struct frame_path *path, const struct hop *hop, const struct wire_slot *slot)
+{
+	struct frame_path outer = enclosure(d, path, hop);
+	uint32_t before = route_tunnels(hop) ? frame_tunnel_bytes(&outer) : 0, bytes;
+
+	if (!before) {
+		return frame_write(out, path, slot->payload, slot->bytes);
+	}
+	path->tagged = false; /* the tag is that of the frame on the wire */
+	bytes = frame_write(out + before, path, slot->payload, slot->bytes);
+	return before + bytes > frame_max(outer.tagged) ? 0 : frame_enclose(out, &outer, d->config.tunnel.vni, bytes);
+}
+
+/* report tells a program that wants to know it that a packet was not sent, as ETF would have. */
+static void report(struct client *c, const struct wire_slot *slot, const uint8_t *payload, uint8_t code)
+{
+	const struct client_socket *s = client_find(c, slot->socket);
+	static struct wire_slot error;
+
+	if (!s || !(s->flags & SOF_TXTIME_REPORT_ERRORS)) {
+		return;
+	}
+	memcpy(&error, slot, offsetof(struct wire_slot, payload));
+	memcpy(error.payload, payload, slot->bytes);
+	memcpy(error.to, s->ip, sizeof(error.to)); /* for its family, which is that of the queue */
+	error.code = code;
+	client_tell(c, &error);
+}
+
+/* report_missed does so of a packet that waited, unless its client has gone meanwhile. */
+static void report_missed(struct daemon *d, uint32_t handle)
+{
+	const struct origin *o = &d->pool.origin[handle];
+	struct client *c = &d->client[o->client];
+	struct wire_slot slot = { .txtime_ns = o->txtime_ns, .socket = o->socket, .bytes = o->bytes };
+
+	if (c->sock >= 0 && c->generation == o->generation) {
+		report(c, &slot, d->pool.frame[handle] + d->pool.bytes[handle] - o->bytes, SO_EE_CODE_TXTIME_MISSED);
+	}
+}
+
+/* enqueue has one packet of a client wait for its time. */
+static void enqueue(struct daemon *d, struct client *c, const struct wire_slot *slot)
+{
+	struct attachment *a = &d->attachment[c->attachment];
+	const struct control_attach *who = &a->who;
 	const struct client_socket *s = client_find(c, slot->socket);
 	struct frame_path path = { .tagged = d->config.tagged, .priority = class_of(slot->priority) };
 	struct sched_packet p = { .class = class_of(slot->priority) };
+	struct hop hop;
 
 	if (!s || slot->bytes > frame_payload_max(slot->to) || slot->to_port == 0 ||
 	    !own_address(who, s, slot->to, path.from.ip)) {
 		d->status.malformed++;
 		return;
 	}
-	if (!route_find(&d->routes, slot->to, path.to.mac)) {
+	if (!route_find(&d->routes, slot->to, &hop)) {
 		d->status.unrouted++;
+		return;
+	}
+	memcpy(path.to.mac, hop.mac, 6);
+	if (a->waiting >= a->share) {
+		d->full[p.class]++;
 		return;
 	}
 	memcpy(path.from.mac, who->mac, 6);
@@ -162,12 +230,27 @@ static void enqueue(struct daemon *d, const struct client *c, const struct wire_
 	path.from.port = s->port;
 	path.to.port = slot->to_port;
 	p.handle = d->pool.unused[d->pool.left - 1];
-	d->pool.bytes[p.handle] = (uint16_t)frame_write(d->pool.frame[p.handle], &path, slot->payload, slot->bytes);
+	d->pool.bytes[p.handle] = (uint16_t)write_frame(d, d->pool.frame[p.handle], &path, &hop, slot);
+	if (!d->pool.bytes[p.handle]) {
+		d->status.malformed++;
+		return;
+	}
 	p.bytes = sched_wire_bytes(d->pool.bytes[p.handle]);
 	p.txtime_ns = to_tai(&d->times, s->clock, slot->txtime_ns);
-	if (sched_push(d->sched, p, d->times.now_ns) == SCHED_QUEUED) {
-		d->pool.left--;
+	if (sched_push(d->sched, p, d->times.since_ns) != SCHED_QUEUED) {
+		report(c, slot, slot->payload, SO_EE_CODE_TXTIME_INVALID_PARAM);
+		return;
 	}
+	d->pool.origin[p.handle] = (struct origin){
+		.generation = c->generation,
+		.socket = slot->socket,
+		.txtime_ns = slot->txtime_ns,
+		.client = (uint16_t)(c - d->client),
+		.bytes = slot->bytes,
+		.attachment = (uint8_t)c->attachment,
+	};
+	a->waiting++;
+	d->pool.left--;
 }
 
 /* take has so many packets of a client wait, and ends one that breaks the rules. */
@@ -199,10 +282,12 @@ static void leave(struct daemon *d)
 		int64_t decided_ns = d->times.now_ns;
 
 		d->pool.unused[d->pool.left++] = p.handle;
+		d->attachment[d->pool.origin[p.handle].attachment].waiting--;
 		if (fate == SCHED_MISSED) {
+			report_missed(d, p.handle);
 			continue;
 		}
-		if (port_send(d->config.port, d->pool.frame[p.handle], d->pool.bytes[p.handle])) {
+		if (port_send(d->config.port, d->pool.frame[p.handle], d->pool.bytes[p.handle]) || port_flush(d->config.port)) {
 			d->status.overrun++;
 		}
 		histogram_add(&d->status.late, decided_ns - due_ns);
@@ -227,7 +312,9 @@ static void welcome(struct daemon *d, int attachment)
 	}
 	if (free == CLIENTS_MAX || daemon_watch(d, sock, EVENT_CLIENT, free) || client_welcome(&d->client[free], sock, attachment)) {
 		close(sock);
+		return;
 	}
+	d->client[free].generation = ++d->welcomed;
 }
 
 static void hear(struct daemon *d, struct client *c)
@@ -270,6 +357,17 @@ static void handle(struct daemon *d, uint64_t about)
 	}
 }
 
+/* list has polls look at the clients that there are, and at no others. */
+static void list(struct daemon *d)
+{
+	d->actives = 0;
+	for (uint16_t i = 0; i < CLIENTS_MAX; i++) {
+		if (d->client[i].sock >= 0) {
+			d->active[d->actives++] = i;
+		}
+	}
+}
+
 /* keep does what need not be done at every poll. */
 static void keep(struct daemon *d)
 {
@@ -282,9 +380,14 @@ static void keep(struct daemon *d)
 	for (int i = 0; i < events; i++) {
 		handle(d, event[i].data.u64);
 	}
-	for (int i = 0; i < CLIENTS_MAX; i++) {
-		if (d->client[i].sock >= 0) {
-			atomic_store_explicit(&d->client[i].ring->alive_ns, monotonic_ns, memory_order_relaxed);
+	if (events > 0) {
+		list(d);
+	}
+	for (int i = 0; i < d->actives; i++) {
+		struct client *c = &d->client[d->active[i]];
+
+		if (c->sock >= 0) {
+			atomic_store_explicit(&c->ring->alive_ns, monotonic_ns, memory_order_relaxed);
 		}
 	}
 	d->times.keep_ns = d->times.now_ns + KEEP_NS;
@@ -302,30 +405,37 @@ static void nap(const struct daemon *d)
 	}
 }
 
+bool daemon_poll(struct daemon *d)
+{
+	int64_t now_ns = clock_ns(CLOCK_TAI);
+	bool busy = false;
+
+	d->times.now_ns = now_ns;
+	histogram_add(&d->status.gap, now_ns - d->times.polled_ns);
+	d->times.since_ns = d->times.polled_ns;
+	d->times.polled_ns = now_ns;
+	leave(d);
+	for (int i = 0; i < d->actives; i++) {
+		struct client *c = &d->client[d->active[i]];
+
+		if (c->sock >= 0) {
+			busy |= take(d, c, TAKE_MAX);
+		}
+	}
+	/* Also when the clock was set back. */
+	if (d->times.now_ns >= d->times.keep_ns || d->times.now_ns < d->times.keep_ns - KEEP_NS) {
+		keep(d);
+	}
+	return busy;
+}
+
 void daemon_run(struct daemon *d, const volatile sig_atomic_t *stop)
 {
-	int64_t last_ns = clock_ns(CLOCK_TAI);
-
-	d->times.now_ns = last_ns;
-	keep(d);
+	d->times.polled_ns = clock_ns(CLOCK_TAI);
 	while (!*stop) {
-		bool busy = false;
-
-		d->times.now_ns = clock_ns(CLOCK_TAI);
-		histogram_add(&d->status.gap, d->times.now_ns - last_ns);
-		last_ns = d->times.now_ns;
-		leave(d);
-		for (int i = 0; i < CLIENTS_MAX; i++) {
-			if (d->client[i].sock >= 0) {
-				busy |= take(d, &d->client[i], TAKE_MAX);
-			}
-		}
-		if (d->times.now_ns >= d->times.keep_ns || d->times.now_ns < d->times.keep_ns - KEEP_NS) {
-			keep(d); /* also when the clock was set back */
-		} else if (d->config.nap_ns > 0 && !busy) {
+		if (!daemon_poll(d) && d->config.nap_ns > 0) {
 			nap(d);
-			last_ns = clock_ns(CLOCK_TAI);
+			d->times.polled_ns = clock_ns(CLOCK_TAI);
 		}
 	}
 }
-

@@ -18,4 +18,21 @@ static inline void histogram_add(struct control_histogram *h, int64_t ns)
 	h->max_ns = ns > h->max_ns ? ns : h->max_ns;
 }
 
+/* histogram_quantile returns the least value of the bucket in which a share of all is reached; 0 of none. */
+static inline int64_t histogram_quantile(const struct control_histogram *h, double share)
+{
+	uint64_t all = 0, seen = 0;
+
+	for (int i = 0; i < CONTROL_BUCKETS; i++) {
+		all += h->count[i];
+	}
+	for (int i = 0; i < CONTROL_BUCKETS; i++) {
+		seen += h->count[i];
+		if (h->count[i] > 0 && (double)seen >= share * (double)all) {
+			return i < 16 ? i : (int64_t)(16 + i % 16) << (i / 16 - 1);
+		}
+	}
+	return 0;
+}
+
 #endif

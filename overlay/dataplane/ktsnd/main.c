@@ -1,17 +1,16 @@
 /* ktsnd: packets of containers leave at their time, within their window of 802.1Qbv. */
+#include <arpa/inet.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <getopt.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
+#include "../frame/frame.h"
 #include "../wire/control.h"
 #include "daemon.h"
+#include "host.h"
 
 /* Every option: its bounds, what it is without it, and what it does. */
 enum option_kind { TEXT, NUMBER, SWITCH };
@@ -27,10 +26,10 @@ struct option_row {
 	const char *help;
 };
 
-enum { PORT, CONTROL, CPU, LINK, GUARD, HORIZON, GRACE, LATE, PACKETS, NAP, TAGGED, OPTIONS };
+enum { PORT, CONTROL, CPU, LINK, GUARD, HORIZON, GRACE, LATE, PACKETS, NAP, TAGGED, FROM, VNI, TUNNEL, OPTIONS };
 
 static struct option_row options[OPTIONS] = {
-	[PORT] = { "port", TEXT, 0, 0, { .text = "" }, "where frames leave: af_packet:INTERFACE or null" },
+	[PORT] = { "port", TEXT, 0, 0, { .text = "" }, "where frames leave: af_packet:INTERFACE, af_xdp:INTERFACE or null" },
 	[CONTROL] = { "control", TEXT, 0, 0, { .text = CONTROL_PATH }, "path of the control socket" },
 	[CPU] = { "cpu", NUMBER, -1, 1023, { .number = -1 }, "core that it keeps to; -1: any" },
 	[LINK] = { "link-bps", NUMBER, 0, INT64_C(1000000000000), { .number = 1000000000 }, "rate of the link in bit/s; 0: a frame takes no time" },
@@ -38,9 +37,12 @@ static struct option_row options[OPTIONS] = {
 	[HORIZON] = { "horizon-ns", NUMBER, 1, INT64_C(60000000000), { .number = INT64_C(10000000000) }, "how far ahead a transmission time may lie" },
 	[GRACE] = { "grace-ns", NUMBER, 0, 1000000000, { .number = 0 }, "how far past a transmission time may be when the packet comes" },
 	[LATE] = { "late-ns", NUMBER, 0, INT64_C(10000000000), { .number = 10000000 }, "how long after its time a packet may leave" },
-	[PACKETS] = { "packets", NUMBER, 1, 65536, { .number = 1024 }, "packets that a class's queue holds" },
+	[PACKETS] = { "packets", NUMBER, 64, 65536, { .number = 8192 }, "packets that may wait; attachments have equal shares" },
 	[NAP] = { "nap-ns", NUMBER, 0, 10000000, { .number = 0 }, "how long it may sleep when nothing is due; 0: it polls on and uses a core" },
 	[TAGGED] = { "tagged", SWITCH, 0, 1, { .number = 0 }, "frames carry their priority in a tag of 802.1Q" },
+	[FROM] = { "tunnel-from", TEXT, 0, 0, { .text = "" }, "address of this node, for routes by VXLAN" },
+	[VNI] = { "vni", NUMBER, 0, FRAME_VNI_MAX, { .number = 1 }, "VXLAN's network identifier" },
+	[TUNNEL] = { "tunnel-port", NUMBER, 1, UINT16_MAX, { .number = FRAME_VXLAN_PORT }, "VXLAN's UDP port" },
 };
 
 static volatile sig_atomic_t stop;
@@ -127,27 +129,14 @@ static int parse(int argc, char **argv, bool *done)
 	return *options[PORT].text ? 0 : bad("it needs", "port", "KIND[:INTERFACE]");
 }
 
-/* settle has the kernel disturb it as little as it lets it; what it refuses is said and no error. */
-static void settle(void)
+/* tunnel_from reads an address, as of struct frame_end. */
+static bool tunnel_from(const char *text, uint8_t ip[16])
 {
-	static const int32_t none_us;
-	cpu_set_t cpus;
-	int fd = open("/dev/cpu_dma_latency", O_WRONLY | O_CLOEXEC); /* held until it ends */
-
-	if (fd < 0 || write(fd, &none_us, sizeof(none_us)) < 0) {
-		fprintf(stderr, "ktsnd: warning: cores may sleep: /dev/cpu_dma_latency: %s\n", strerror(errno));
+	if (!*text || inet_pton(AF_INET6, text, ip) == 1) {
+		return true;
 	}
-	if (mlockall(MCL_CURRENT | MCL_FUTURE) < 0) {
-		fprintf(stderr, "ktsnd: warning: memory may be swapped: %s\n", strerror(errno));
-	}
-	if (options[CPU].number < 0) {
-		return;
-	}
-	CPU_ZERO(&cpus);
-	CPU_SET((int)options[CPU].number, &cpus);
-	if (sched_setaffinity(0, sizeof(cpus), &cpus) < 0) {
-		fprintf(stderr, "ktsnd: warning: it keeps to no core: %s\n", strerror(errno));
-	}
+	memset(ip + 10, 0xff, 2);
+	return inet_pton(AF_INET, text, ip + 12) == 1;
 }
 
 int main(int argc, char **argv)
@@ -161,6 +150,9 @@ int main(int argc, char **argv)
 	if (err || done) {
 		return err;
 	}
+	if (!tunnel_from(options[FROM].text, config.tunnel.from)) {
+		return bad("it is no IP address:", options[FROM].name, options[FROM].text);
+	}
 	err = port_open(&config.port, options[PORT].text);
 	if (err) {
 		fprintf(stderr, "ktsnd: error: open port %s: %s\n", options[PORT].text, strerror(-err));
@@ -169,6 +161,8 @@ int main(int argc, char **argv)
 	config.control = options[CONTROL].text;
 	config.nap_ns = options[NAP].number;
 	config.tagged = options[TAGGED].number;
+	config.tunnel.vni = (uint32_t)options[VNI].number;
+	config.tunnel.port = (uint16_t)options[TUNNEL].number;
 	config.sched = (struct sched_config){
 		.strategy = &queue_earliest_txtime,
 		.link_bps = options[LINK].number,
@@ -186,7 +180,9 @@ int main(int argc, char **argv)
 	}
 	sigaction(SIGTERM, &act, NULL);
 	sigaction(SIGINT, &act, NULL);
-	settle();
+	host_settle((int)options[CPU].number);
+	host_drop();
+	host_ready();
 	fprintf(stderr, "ktsnd: ready at %s\n", config.control);
 	daemon_run(d, &stop);
 	daemon_free(d);

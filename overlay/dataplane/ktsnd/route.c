@@ -42,12 +42,12 @@ static void take_out(struct routes *r, uint32_t hole)
 	r->used--;
 }
 
-int route_set(struct routes *r, const uint8_t address[16], const uint8_t mac[6])
+int route_set(struct routes *r, const uint8_t address[16], const struct hop *hop)
 {
 	static const uint8_t none[6];
 	uint32_t at = place(r, address);
 
-	if (memcmp(mac, none, 6) == 0) {
+	if (memcmp(hop->mac, none, 6) == 0) {
 		if (r->route[at].used) {
 			take_out(r, at);
 		}
@@ -61,7 +61,7 @@ int route_set(struct routes *r, const uint8_t address[16], const uint8_t mac[6])
 	}
 	r->route[at].used = true;
 	memcpy(r->route[at].address, address, 16);
-	memcpy(r->route[at].mac, mac, 6);
+	r->route[at].hop = *hop;
 	return 0;
 }
 
@@ -80,16 +80,24 @@ static bool group(const uint8_t address[16], uint8_t mac[6])
 	return false;
 }
 
-bool route_find(const struct routes *r, const uint8_t address[16], uint8_t mac[6])
+bool route_find(const struct routes *r, const uint8_t address[16], struct hop *hop)
 {
 	const struct route *found;
 
-	if (group(address, mac)) {
+	*hop = (struct hop){ 0 };
+	if (group(address, hop->mac)) {
 		return true;
 	}
 	found = &r->route[place(r, address)];
 	if (found->used) {
-		memcpy(mac, found->mac, 6);
+		*hop = found->hop;
 	}
 	return found->used;
+}
+
+bool route_tunnels(const struct hop *hop)
+{
+	static const uint8_t none[16];
+
+	return memcmp(hop->node, none, sizeof(none)) != 0;
 }

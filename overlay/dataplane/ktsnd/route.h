@@ -1,4 +1,4 @@
-/* Which address is reached by which MAC: a hash table of a fixed size. */
+/* Where packets to an address go: a hash table of a fixed size. */
 #ifndef KTSND_ROUTE_H
 #define KTSND_ROUTE_H
 
@@ -7,10 +7,19 @@
 
 #define ROUTES_MAX 1024 /* a power of two; three quarters of it are used at most */
 
+/*
+ * A receiver's MAC, and where a tunnel leads to it the node that it is at, whose address
+ * is else zeros. Addresses are of IPv6, or of IPv4 mapped into it.
+ */
+struct hop {
+	uint8_t node[16];
+	uint8_t mac[6], node_mac[6];
+};
+
 struct route {
 	bool used;
-	uint8_t address[16]; /* IPv6, or IPv4 mapped into it */
-	uint8_t mac[6];
+	uint8_t address[16];
+	struct hop hop;
 };
 
 struct routes {
@@ -18,10 +27,13 @@ struct routes {
 	struct route route[ROUTES_MAX];
 };
 
-/* route_set sets the MAC of an address; of six zeros it takes the route away. Returns 0 or -ENOSPC. */
-int route_set(struct routes *r, const uint8_t address[16], const uint8_t mac[6]);
+/* route_set sets where an address is; with a MAC of six zeros it is nowhere. Returns 0 or -ENOSPC. */
+int route_set(struct routes *r, const uint8_t address[16], const struct hop *hop);
 
-/* route_find writes the MAC of an address, a group's by its own rule, and says whether there is one. */
-bool route_find(const struct routes *r, const uint8_t address[16], uint8_t mac[6]);
+/* route_find writes where an address is, a group by its own rule, and says whether that is known. */
+bool route_find(const struct routes *r, const uint8_t address[16], struct hop *hop);
+
+/* route_tunnels says whether a tunnel leads there. */
+bool route_tunnels(const struct hop *hop);
 
 #endif

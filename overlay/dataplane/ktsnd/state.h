@@ -8,17 +8,27 @@
 #include "daemon.h"
 #include "route.h"
 
-#define CLIENTS_MAX 64
+#define CLIENTS_MAX 256
 #define ATTACHMENTS_MAX 64
-#define FRAME_BYTES_MAX (FRAME_MTU + 18)
+#define BUFFER_BYTES (FRAME_MTU + 18 + FRAME_TUNNEL_MAX) /* what is too long is found when it is written */
 
 /* What an event of epoll is about: the kind, and the number of it. */
 enum event { EVENT_CONTROL, EVENT_ASKED, EVENT_ATTACHMENT, EVENT_CLIENT };
 
+/* Whose a packet is, for what becomes of it. */
+struct origin {
+	uint32_t generation; /* of the client */
+	uint32_t socket;
+	int64_t txtime_ns; /* of the socket's clock */
+	uint16_t client, bytes;
+	uint8_t attachment;
+};
+
 /* What waits to be sent. A handle is the number of a frame. */
 struct pool {
-	uint8_t (*frame)[FRAME_BYTES_MAX];
+	uint8_t (*frame)[BUFFER_BYTES];
 	uint16_t *bytes;
+	struct origin *origin;
 	uint32_t *unused;
 	uint32_t left;
 };
@@ -26,8 +36,8 @@ struct pool {
 /* The daemon's times: of now, and how far other clocks are from CLOCK_TAI. */
 struct times {
 	int64_t now_ns, started_ns, keep_ns;
+	int64_t polled_ns, since_ns; /* of the last poll and of the one before: what is found now came in between */
 	int64_t monotonic_ns, realtime_ns; /* to be added for CLOCK_TAI */
-	int64_t gap_ns;                    /* from the last poll but one to the last */
 };
 
 struct daemon {
@@ -37,9 +47,12 @@ struct daemon {
 	struct routes routes;
 	struct attachment attachment[ATTACHMENTS_MAX];
 	struct client client[CLIENTS_MAX];
+	uint16_t active[CLIENTS_MAX], actives; /* those that may have packets; some have gone */
 	int epoll, control;
 	struct times times;
 	struct control_status status;
+	uint32_t welcomed; /* clients, since ever */
+	uint64_t full[GATE_CLASSES]; /* packets of a class refused since their attachment's share was used up */
 };
 
 /* daemon_watch has something be told of a descriptor. Returns 0 or -errno. */

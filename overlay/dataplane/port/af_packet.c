@@ -4,15 +4,12 @@
  */
 #include <arpa/inet.h>
 #include <errno.h>
-#include <linux/if_ether.h>
 #include <linux/if_packet.h>
-#include <net/if.h>
 #include <stdlib.h>
-#include <string.h>
-#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "interface.h"
 #include "port.h"
 
 struct af_packet {
@@ -24,22 +21,15 @@ struct af_packet {
 static int setup(struct af_packet *p, const char *interface)
 {
 	struct sockaddr_ll at = { .sll_family = AF_PACKET };
-	struct ifreq request = { 0 };
-	int on = 1;
+	int on = 1, err = interface_of(interface, p->port.mac, &at.sll_ifindex);
 
-	if (strlen(interface) >= sizeof(request.ifr_name)) {
-		return -ENODEV;
+	if (err) {
+		return err;
 	}
-	strcpy(request.ifr_name, interface);
 	p->sock = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0);
 	if (p->sock < 0) {
 		return -errno;
 	}
-	if (ioctl(p->sock, SIOCGIFHWADDR, &request) < 0) {
-		return -errno;
-	}
-	memcpy(p->port.mac, request.ifr_hwaddr.sa_data, sizeof(p->port.mac));
-	at.sll_ifindex = (int)if_nametoindex(interface);
 	if (bind(p->sock, (struct sockaddr *)&at, sizeof(at)) < 0 ||
 	    setsockopt(p->sock, SOL_PACKET, PACKET_QDISC_BYPASS, &on, sizeof(on)) < 0) {
 		return -errno;
@@ -87,4 +77,4 @@ static int af_packet_send(struct port *port, const void *frame, uint32_t bytes)
 	return 0;
 }
 
-const struct port_ops port_af_packet = { "af_packet", af_packet_open, af_packet_send, af_packet_close };
+const struct port_ops port_af_packet = { "af_packet", af_packet_open, af_packet_send, NULL, af_packet_close };

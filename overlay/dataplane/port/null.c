@@ -28,4 +28,4 @@ static void null_close(struct port *port)
 	free(port);
 }
 
-const struct port_ops port_null = { "null", null_open, null_send, null_close };
+const struct port_ops port_null = { "null", null_open, null_send, NULL, null_close };

@@ -4,7 +4,7 @@
 #include <stddef.h>
 #include <string.h>
 
-static const struct port_ops *const kinds[] = { &port_null, &port_af_packet };
+static const struct port_ops *const kinds[] = { &port_null, &port_af_packet, &port_af_xdp };
 
 int port_open(struct port **port, const char *spec)
 {
@@ -27,6 +27,11 @@ void port_close(struct port *port)
 int port_send(struct port *port, const void *frame, uint32_t bytes)
 {
 	return port->ops->send(port, frame, bytes);
+}
+
+int port_flush(struct port *port)
+{
+	return port->ops->flush ? port->ops->flush(port) : 0;
 }
 
 const uint8_t *port_mac(const struct port *port)

@@ -5,10 +5,16 @@
  * A packet: sendmsg with SCM_TXTIME → what is known of the socket → link_send, which
  * writes it to the ring. Where anything is not as this knows it, the kernel is called.
  */
+/* With it the C library's headers would have both names of fcntl be one. */
+#undef _FILE_OFFSET_BITS
 #include <arpa/inet.h>
 #include <dlfcn.h>
 #include <errno.h>
+#include <fcntl.h>
+#include <linux/errqueue.h>
 #include <linux/net_tstamp.h>
+#include <netinet/in.h>
+#include <stdarg.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,6 +28,8 @@
 #define EXPORT __attribute__((visibility("default")))
 #define FDS_MAX 65536 /* sockets above it go by the kernel */
 
+#define PRIORITY_MAX 15
+
 enum kind { UNKNOWN, PLAIN, TIMED };
 
 /* What is known of a descriptor. A peer's family is 0 where it has not been asked for. */
@@ -29,8 +37,7 @@ struct known {
 	_Atomic uint8_t kind;
 	uint8_t priority;
 	bool pretended; /* the kernel does not know of the clock: it had refused it */
-	int32_t clock;
-	uint32_t flags;
+	struct sock_txtime how;
 	struct link_name name;
 	struct sockaddr_storage peer;
 };
@@ -43,15 +50,18 @@ __attribute__((constructor)) static void find_functions(void)
 {
 #define FIND(name) functions.name = (__typeof__(functions.name))dlsym(RTLD_NEXT, #name)
 	FIND(sendmsg);
+	FIND(recvmsg);
 	FIND(sendmmsg);
 	FIND(setsockopt);
 	FIND(getsockopt);
 	FIND(connect);
+	FIND(bind);
 	FIND(close);
 	FIND(close_range);
 	FIND(dup);
 	FIND(dup2);
 	FIND(dup3);
+	FIND(fcntl);
 #undef FIND
 }
 
@@ -81,9 +91,8 @@ static void learn(int fd, struct known *k)
 		return;
 	}
 	(void)real()->getsockopt(fd, SOL_SOCKET, SO_PRIORITY, &priority, &priority_bytes);
-	k->clock = txtime.clockid;
-	k->flags = txtime.flags;
-	k->priority = priority > 15 ? 15 : (uint8_t)priority;
+	k->how = txtime;
+	k->priority = priority > PRIORITY_MAX ? PRIORITY_MAX : (uint8_t)priority;
 	k->kind = TIMED;
 }
 
@@ -143,19 +152,23 @@ static bool aim(int fd, struct known *k, const struct msghdr *message, struct wi
 	return address(slot, &k->peer);
 }
 
-/* timed reads the control data. Returns false unless it is a transmission time alone. */
-static bool timed(const struct msghdr *message, int64_t *txtime_ns)
+/* timed reads the control data. Returns false unless it is a transmission time, with a priority at most. */
+static bool timed(const struct msghdr *message, struct wire_slot *slot)
 {
 	bool found = false;
 
 	for (struct cmsghdr *c = CMSG_FIRSTHDR(message); c; c = CMSG_NXTHDR((struct msghdr *)message, c)) {
-		uint64_t ns;
+		uint32_t priority;
 
-		if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_TXTIME || c->cmsg_len != CMSG_LEN(sizeof(ns))) {
+		if (c->cmsg_level == SOL_SOCKET && c->cmsg_type == SO_PRIORITY && c->cmsg_len == CMSG_LEN(sizeof(priority))) {
+			memcpy(&priority, CMSG_DATA(c), sizeof(priority));
+			slot->priority = priority > PRIORITY_MAX ? PRIORITY_MAX : (uint8_t)priority;
+			continue;
+		}
+		if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_TXTIME || c->cmsg_len != CMSG_LEN(sizeof(slot->txtime_ns))) {
 			return false;
 		}
-		memcpy(&ns, CMSG_DATA(c), sizeof(ns));
-		*txtime_ns = (int64_t)ns;
+		memcpy(&slot->txtime_ns, CMSG_DATA(c), sizeof(slot->txtime_ns));
 		found = true;
 	}
 	return found;
@@ -196,12 +209,14 @@ static ssize_t by_ring(int fd, const struct msghdr *message)
 	if (!k || message->msg_controllen == 0) {
 		return -2;
 	}
-	memset(&slot, 0, offsetof(struct wire_slot, payload));
-	if (!timed(message, &slot.txtime_ns)) {
-		return -2;
-	}
 	if (k->kind == UNKNOWN) {
 		learn(fd, k);
+	}
+	memset(&slot, 0, offsetof(struct wire_slot, payload));
+	slot.priority = k->priority;
+	if (!timed(message, &slot)) {
+		errno = saved;
+		return -2;
 	}
 	bytes = size(message);
 	if (k->kind != TIMED || bytes < 0 || !aim(fd, k, message, &slot)) {
@@ -209,15 +224,14 @@ static ssize_t by_ring(int fd, const struct msghdr *message)
 		return -2;
 	}
 	slot.bytes = (uint16_t)bytes;
-	slot.priority = k->priority;
-	err = link_send(fd, &k->name, k->clock, &slot, message->msg_iov, (int)message->msg_iovlen);
+	err = link_send(fd, &k->name, &k->how, &slot, message->msg_iov, (int)message->msg_iovlen);
 	if (err == -EDESTADDRREQ) {
 		/* It has no port yet: the kernel gives it one when it first sends or is bound. */
 		struct sockaddr_storage any = { 0 };
 		socklen_t any_bytes = sizeof(any);
 
-		if (getsockname(fd, (struct sockaddr *)&any, &any_bytes) == 0 && bind(fd, (struct sockaddr *)&any, any_bytes) == 0) {
-			err = link_send(fd, &k->name, k->clock, &slot, message->msg_iov, (int)message->msg_iovlen);
+		if (getsockname(fd, (struct sockaddr *)&any, &any_bytes) == 0 && real()->bind(fd, (struct sockaddr *)&any, any_bytes) == 0) {
+			err = link_send(fd, &k->name, &k->how, &slot, message->msg_iov, (int)message->msg_iovlen);
 		}
 	}
 	errno = saved;
@@ -264,10 +278,10 @@ static int set_txtime(int fd, const struct sock_txtime *txtime)
 	}
 	forget(fd);
 	learn(fd, k);
-	k->clock = txtime->clockid;
-	k->flags = txtime->flags;
+	k->how = *txtime;
 	k->pretended = pretended;
 	k->kind = TIMED;
+	link_prepare(fd, &k->name, &k->how);
 	errno = saved;
 	return 0;
 }
@@ -284,7 +298,7 @@ EXPORT int setsockopt(int fd, int level, int option, const void *value, socklen_
 	if (!err && k && level == SOL_SOCKET && option == SO_PRIORITY) {
 		int priority = *(const int *)value;
 
-		k->priority = priority > 15 ? 15 : (uint8_t)priority;
+		k->priority = priority > PRIORITY_MAX ? PRIORITY_MAX : (uint8_t)priority;
 	}
 	return err;
 }
@@ -295,11 +309,73 @@ EXPORT int getsockopt(int fd, int level, int option, void *restrict value, sockl
 
 	if (level == SOL_SOCKET && option == SO_TXTIME && k && k->pretended && value && bytes &&
 	    *bytes >= sizeof(struct sock_txtime)) {
-		*(struct sock_txtime *)value = (struct sock_txtime){ .clockid = k->clock, .flags = k->flags };
+		*(struct sock_txtime *)value = k->how;
 		*bytes = sizeof(struct sock_txtime);
 		return 0;
 	}
 	return real()->getsockopt(fd, level, option, value, bytes);
+}
+
+/* tell_error writes an error as the kernel's queue has it (SO_EE_ORIGIN_TXTIME). Returns the payload's bytes. */
+static ssize_t tell_error(const struct wire_slot *error, struct msghdr *message)
+{
+	bool ipv4 = error->to[10] == 0xff && error->to[11] == 0xff;
+	const struct sock_extended_err told = {
+		.ee_errno = error->code == SO_EE_CODE_TXTIME_MISSED ? ECANCELED : EINVAL,
+		.ee_origin = SO_EE_ORIGIN_TXTIME,
+		.ee_code = error->code,
+		.ee_data = (uint32_t)((uint64_t)error->txtime_ns >> 32),
+		.ee_info = (uint32_t)error->txtime_ns,
+	};
+	struct cmsghdr *c = CMSG_FIRSTHDR(message);
+	size_t written = 0;
+
+	message->msg_namelen = 0;
+	message->msg_flags = MSG_ERRQUEUE;
+	if (c && message->msg_controllen >= CMSG_SPACE(sizeof(told))) {
+		c->cmsg_level = ipv4 ? SOL_IP : SOL_IPV6;
+		c->cmsg_type = ipv4 ? IP_RECVERR : IPV6_RECVERR;
+		c->cmsg_len = CMSG_LEN(sizeof(told));
+		memcpy(CMSG_DATA(c), &told, sizeof(told));
+		message->msg_controllen = CMSG_SPACE(sizeof(told));
+	} else {
+		message->msg_controllen = 0;
+		message->msg_flags |= MSG_CTRUNC;
+	}
+	for (size_t i = 0; i < message->msg_iovlen && written < error->bytes; i++) {
+		size_t left = error->bytes - written, room = message->msg_iov[i].iov_len;
+
+		room = room < left ? room : left;
+		memcpy(message->msg_iov[i].iov_base, error->payload + written, room);
+		written += room;
+	}
+	if (written < error->bytes) {
+		message->msg_flags |= MSG_TRUNC;
+	}
+	return (ssize_t)written;
+}
+
+EXPORT ssize_t recvmsg(int fd, struct msghdr *message, int flags)
+{
+	const struct known *k = known_of(fd);
+	struct wire_slot error;
+
+	if (flags & MSG_ERRQUEUE && k && k->kind == TIMED && link_error(&k->name, &error) && error.bytes <= WIRE_PAYLOAD_MAX) {
+		return tell_error(&error, message);
+	}
+	return real()->recvmsg(fd, message, flags);
+}
+
+/* prepare shows a socket that may have a port now to the daemon. */
+static void prepare(int fd)
+{
+	struct known *k = known_of(fd);
+	int saved = errno;
+
+	if (k && k->kind == TIMED) {
+		link_prepare(fd, &k->name, &k->how);
+		errno = saved;
+	}
 }
 
 EXPORT int connect(int fd, const struct sockaddr *to, socklen_t bytes)
@@ -310,6 +386,15 @@ EXPORT int connect(int fd, const struct sockaddr *to, socklen_t bytes)
 	if (k && k->peer.ss_family) {
 		memset(&k->peer, 0, sizeof(k->peer));
 	}
+	prepare(fd);
+	return err;
+}
+
+EXPORT int bind(int fd, const struct sockaddr *at, socklen_t bytes)
+{
+	int err = real()->bind(fd, at, bytes);
+
+	prepare(fd);
 	return err;
 }
 
@@ -337,8 +422,7 @@ static int copied(int from, int to)
 	if (to >= 0 && to != from && copy) {
 		forget(to);
 		if (k && k->pretended) {
-			copy->clock = k->clock;
-			copy->flags = k->flags;
+			copy->how = k->how;
 			copy->priority = k->priority;
 			copy->pretended = true;
 			copy->kind = TIMED;
@@ -367,3 +451,20 @@ EXPORT int dup3(int fd, int to, int flags)
 	}
 	return copied(fd, real()->dup3(fd, to, flags));
 }
+
+/* fcntl's argument is an int or a pointer; both fit a long. */
+EXPORT int fcntl(int fd, int command, ...)
+{
+	va_list arguments;
+	long argument;
+	int got;
+
+	va_start(arguments, command);
+	argument = va_arg(arguments, long);
+	va_end(arguments);
+	got = real()->fcntl(fd, command, argument);
+	return command == F_DUPFD || command == F_DUPFD_CLOEXEC ? copied(fd, got) : got;
+}
+
+/* What programs call that are built for large files. */
+EXPORT int fcntl64(int fd, int command, ...) __attribute__((alias("fcntl")));

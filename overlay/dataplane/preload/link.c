@@ -23,7 +23,8 @@
 static struct {
 	pthread_mutex_t lock;
 	int sock;
-	uint32_t generation, head;
+	uint32_t generation, head, error_tail;
+	uint64_t taken; /* bit e: error slot e was taken before one in front of it */
 	struct wire_ring *ring;
 	int64_t retry_ns;
 } self = { .lock = PTHREAD_MUTEX_INITIALIZER, .sock = -1, .generation = 1 };
@@ -93,7 +94,7 @@ static int dial(void)
 	if (sock < 0) {
 		return -errno;
 	}
-	high = fcntl(sock, F_DUPFD_CLOEXEC, LINK_FD_LEAST);
+	high = real()->fcntl(sock, F_DUPFD_CLOEXEC, LINK_FD_LEAST);
 	if (high >= 0) {
 		real()->close(sock);
 		sock = high;
@@ -143,7 +144,8 @@ static int attach_locked(void)
 		detach_locked();
 		return -EPROTO;
 	}
-	self.head = 0;
+	self.head = self.error_tail = 0;
+	self.taken = 0;
 	return 0;
 }
 
@@ -161,9 +163,9 @@ static bool gone_locked(void)
 }
 
 /* show_locked passes a socket to the daemon, which names it. Returns 0 or -errno. */
-static int show_locked(int fd, struct link_name *name, int32_t clock)
+static int show_locked(int fd, struct link_name *name, const struct sock_txtime *how)
 {
-	struct wire_message m = { .type = WIRE_OPEN, .clock = clock };
+	struct wire_message m = { .type = WIRE_OPEN, .clock = how->clockid, .flags = how->flags };
 	int extra, err = pass_send(self.sock, &m, sizeof(m), fd, 0);
 
 	if (!err) {
@@ -188,19 +190,24 @@ static void gather(uint8_t *to, const struct iovec *iov, int parts)
 	}
 }
 
-static int send_locked(int fd, struct link_name *name, int32_t clock, const struct wire_slot *header,
-		       const struct iovec *iov, int parts)
+/* ready_locked sees that there is a ring, and that the daemon knows the socket. Returns 0 or -errno. */
+static int ready_locked(int fd, struct link_name *name, const struct sock_txtime *how)
 {
-	struct wire_slot *slot;
 	int err;
 
 	if (self.ring && gone_locked()) {
 		detach_locked();
 	}
 	err = self.ring ? 0 : attach_locked();
-	if (!err && name->generation != self.generation) {
-		err = show_locked(fd, name, clock);
-	}
+	return err || name->generation == self.generation ? err : show_locked(fd, name, how);
+}
+
+static int send_locked(int fd, struct link_name *name, const struct sock_txtime *how, const struct wire_slot *header,
+		       const struct iovec *iov, int parts)
+{
+	struct wire_slot *slot;
+	int err = ready_locked(fd, name, how);
+
 	if (err) {
 		return err;
 	}
@@ -215,7 +222,7 @@ static int send_locked(int fd, struct link_name *name, int32_t clock, const stru
 	return 0;
 }
 
-int link_send(int fd, struct link_name *name, int32_t clock, const struct wire_slot *header,
+int link_send(int fd, struct link_name *name, const struct sock_txtime *how, const struct wire_slot *header,
 	      const struct iovec *iov, int parts)
 {
 	int err;
@@ -225,10 +232,58 @@ int link_send(int fd, struct link_name *name, int32_t clock, const struct wire_s
 	}
 	inside = true;
 	pthread_mutex_lock(&self.lock);
-	err = send_locked(fd, name, clock, header, iov, parts);
+	err = send_locked(fd, name, how, header, iov, parts);
 	pthread_mutex_unlock(&self.lock);
 	inside = false;
 	return err;
+}
+
+void link_prepare(int fd, struct link_name *name, const struct sock_txtime *how)
+{
+	if (inside) {
+		return;
+	}
+	inside = true;
+	pthread_mutex_lock(&self.lock);
+	(void)ready_locked(fd, name, how);
+	pthread_mutex_unlock(&self.lock);
+	inside = false;
+}
+
+/* error_locked copies the first error of a socket, which need not be the first of all. */
+static bool error_locked(const struct link_name *name, struct wire_slot *error)
+{
+	uint32_t head = atomic_load_explicit(&self.ring->error_head, memory_order_acquire), at = self.error_tail;
+
+	while (at != head && (self.taken >> at % WIRE_ERRORS & 1 || self.ring->error[at % WIRE_ERRORS].socket != name->number)) {
+		at++;
+	}
+	if (at == head) {
+		return false;
+	}
+	*error = self.ring->error[at % WIRE_ERRORS];
+	self.taken |= UINT64_C(1) << at % WIRE_ERRORS;
+	while (self.error_tail != head && self.taken >> self.error_tail % WIRE_ERRORS & 1) {
+		self.taken &= ~(UINT64_C(1) << self.error_tail % WIRE_ERRORS);
+		self.error_tail++;
+	}
+	atomic_store_explicit(&self.ring->error_tail, self.error_tail, memory_order_release);
+	return true;
+}
+
+bool link_error(const struct link_name *name, struct wire_slot *error)
+{
+	bool found;
+
+	if (inside) {
+		return false;
+	}
+	inside = true;
+	pthread_mutex_lock(&self.lock);
+	found = self.ring && name->generation == self.generation && error_locked(name, error);
+	pthread_mutex_unlock(&self.lock);
+	inside = false;
+	return found;
 }
 
 void link_forget(struct link_name *name)

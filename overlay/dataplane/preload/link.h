@@ -6,6 +6,7 @@
 #ifndef PRELOAD_LINK_H
 #define PRELOAD_LINK_H
 
+#include <linux/net_tstamp.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -22,8 +23,17 @@ struct link_name {
  * ring is full, or why there is no daemon to send by.
  */
 struct iovec;
-int link_send(int fd, struct link_name *name, int32_t clock, const struct wire_slot *header,
+int link_send(int fd, struct link_name *name, const struct sock_txtime *how, const struct wire_slot *header,
 	      const struct iovec *iov, int parts);
+
+/*
+ * link_prepare shows a socket to the daemon before it sends, so that its first packet
+ * does not wait for that; what does not succeed is tried again by link_send.
+ */
+void link_prepare(int fd, struct link_name *name, const struct sock_txtime *how);
+
+/* link_error takes the next packet of a socket that was not sent; there may be none. */
+bool link_error(const struct link_name *name, struct wire_slot *error);
 
 /* link_forget tells the daemon that a socket is closed. */
 void link_forget(struct link_name *name);

@@ -46,7 +46,10 @@ void sched_free(struct sched *s);
 /* sched_load has a gate control list follow, as gate_load does. */
 int sched_load(struct sched *s, const struct gate_list *list, int64_t now_ns);
 
-/* sched_push returns SCHED_QUEUED, or why the packet is refused. */
+/*
+ * sched_push returns SCHED_QUEUED, or why the packet is refused. now_ns is when it came;
+ * where that is not known, when it had not come yet, so that it is late by its own fault.
+ */
 enum sched_fate sched_push(struct sched *s, struct sched_packet p, int64_t now_ns);
 
 /*

@@ -100,6 +100,52 @@ static void a_checksum_of_zero_is_sent_as_ones(void **unused)
 	assert_int_equal(out[40] << 8 | out[41], 0xffff);
 }
 
+/* What is enclosed stays as it is, and before it stands what RFC 7348 §5 has. */
+static void a_tunnel_is_as_in_rfc_7348(void **unused)
+{
+	static const uint8_t want[] = {
+		2, 0, 0, 0, 1, 2, 2, 0, 0, 0, 1, 1, 0x08, 0x00,
+		0x45, 0, 0, 81, 0, 0, 0x40, 0, 64, 17, 0, 0, 192, 168, 0, 1, 192, 168, 0, 2,
+		0xc0, 0x01, 0x12, 0xb5, 0, 61, 0, 0,
+		0x08, 0, 0, 0, 0x01, 0x02, 0x03, 0,
+	};
+	struct frame_path outer = {
+		.from = { { 2, 0, 0, 0, 1, 1 }, { [10] = 0xff, 0xff, 192, 168, 0, 1 }, 0xc001 },
+		.to = { { 2, 0, 0, 0, 1, 2 }, { [10] = 0xff, 0xff, 192, 168, 0, 2 }, FRAME_VXLAN_PORT },
+	};
+	uint8_t out[FRAME_TUNNEL_MAX + FRAME_HEADERS_MAX + 3], inner[FRAME_HEADERS_MAX + 3];
+	uint32_t before = frame_tunnel_bytes(&outer), bytes = frame_write(inner, &ipv4, (const uint8_t *)"abc", 3);
+
+	(void)unused;
+	assert_int_equal(before, sizeof(want));
+	memcpy(out + before, inner, bytes);
+	assert_int_equal(frame_enclose(out, &outer, 0x010203, bytes), before + bytes);
+	assert_memory_equal(out + before, inner, bytes);
+	assert_int_equal(ones(0, out + 14, 20), 0xffff);
+	out[24] = out[25] = 0;
+	assert_memory_equal(out, want, sizeof(want));
+	outer.tagged = true;
+	memcpy(outer.from.ip, ipv6.from.ip, 16);
+	memcpy(outer.to.ip, ipv6.to.ip, 16);
+	before = frame_tunnel_bytes(&outer);
+	assert_int_equal(before, FRAME_TUNNEL_MAX);
+	memcpy(out + before, inner, bytes);
+	frame_enclose(out, &outer, 1, bytes);
+	assert_int_equal(ones(17 + 16 + bytes, out + 26, 32 + 16 + bytes), 0xffff);
+}
+
+static void flows_have_ports_of_their_own(void **unused)
+{
+	struct frame_path other = ipv4;
+	uint16_t port = frame_flow_port(&ipv4);
+
+	(void)unused;
+	assert_true(port >= 0xc000);
+	assert_int_equal(frame_flow_port(&other), port);
+	other.from.port++;
+	assert_int_not_equal(frame_flow_port(&other), port);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -107,6 +153,8 @@ int main(void)
 		cmocka_unit_test(ipv6_is_as_in_rfc_8200_behind_a_tag),
 		cmocka_unit_test(checksums_are_right_for_every_length),
 		cmocka_unit_test(a_checksum_of_zero_is_sent_as_ones),
+		cmocka_unit_test(a_tunnel_is_as_in_rfc_7348),
+		cmocka_unit_test(flows_have_ports_of_their_own),
 	};
 
 	random_seed();

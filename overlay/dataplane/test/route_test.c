@@ -30,12 +30,13 @@ static void what_is_set_is_found(void **unused)
 	(void)unused;
 	for (int change = 0; change < 20000; change++) {
 		int number = (int)below(ADDRESSES);
-		uint8_t address[16], mac[6] = { 0 };
+		struct hop hop = { 0 };
+		uint8_t address[16], *mac = hop.mac;
 		int err;
 
 		address_of(number, address);
 		mac[5] = below(2) ? (uint8_t)(1 + below(255)) : 0;
-		err = route_set(&r, address, mac);
+		err = route_set(&r, address, &hop);
 		if (!want[number] && mac[5] && used == ROUTES_MAX / 4 * 3) {
 			assert_int_equal(err, -ENOSPC);
 			continue;
@@ -46,11 +47,13 @@ static void what_is_set_is_found(void **unused)
 		assert_int_equal(r.used, used);
 	}
 	for (int number = 0; number < ADDRESSES; number++) {
-		uint8_t address[16], mac[6];
+		struct hop hop;
+		uint8_t address[16];
 
 		address_of(number, address);
-		assert_int_equal(route_find(&r, address, mac), want[number] != 0);
-		assert_true(!want[number] || mac[5] == want[number]);
+		assert_int_equal(route_find(&r, address, &hop), want[number] != 0);
+		assert_int_equal(hop.mac[5], want[number]);
+		assert_false(route_tunnels(&hop));
 	}
 }
 
@@ -59,13 +62,13 @@ static void groups_have_macs_of_their_own(void **unused)
 	static const struct routes none;
 	static const uint8_t ipv4[16] = { [10] = 0xff, 0xff, 239, 129, 2, 3 }, ipv6[16] = { 0xff, 2, [12] = 4, 5, 6, 7 };
 	static const uint8_t want4[] = { 1, 0, 0x5e, 1, 2, 3 }, want6[] = { 0x33, 0x33, 4, 5, 6, 7 };
-	uint8_t mac[6];
+	struct hop hop;
 
 	(void)unused;
-	assert_true(route_find(&none, ipv4, mac));
-	assert_memory_equal(mac, want4, 6);
-	assert_true(route_find(&none, ipv6, mac));
-	assert_memory_equal(mac, want6, 6);
+	assert_true(route_find(&none, ipv4, &hop));
+	assert_memory_equal(hop.mac, want4, 6);
+	assert_true(route_find(&none, ipv6, &hop));
+	assert_memory_equal(hop.mac, want6, 6);
 }
 
 /* What a bucket holds differs by less than a sixteenth, and buckets are in order. */

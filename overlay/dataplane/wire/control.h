@@ -9,7 +9,7 @@
 #include <assert.h>
 #include <stdint.h>
 
-#define CONTROL_VERSION 1
+#define CONTROL_VERSION 2
 #define CONTROL_PATH "/run/ktsn/control.sock"
 #define CONTROL_ADDRESSES_MAX 8
 #define CONTROL_ENTRIES_MAX 256
@@ -20,7 +20,7 @@
 enum control_type {
 	CONTROL_ATTACH = 1, /* have processes connect at a path, and send as who they are */
 	CONTROL_DETACH,     /* end that */
-	CONTROL_ROUTE,      /* an address is reached by a MAC; six zeros: no more */
+	CONTROL_ROUTE,      /* where an address is; a MAC of six zeros: nowhere any more */
 	CONTROL_SCHEDULE,   /* a gate control list follows */
 	CONTROL_STATUS,     /* tell what there is and was */
 };
@@ -33,10 +33,10 @@ struct control_attach {
 	uint8_t address[CONTROL_ADDRESSES_MAX][16]; /* IPv6, or IPv4 mapped into it */
 };
 
+/* Zeros as node: it is reached without a tunnel. Addresses as in struct control_attach. */
 struct control_route {
-	uint8_t address[16];
-	uint8_t mac[6];
-	uint8_t zero[2];
+	uint8_t address[16], node[16];
+	uint8_t mac[6], node_mac[6];
 };
 
 struct control_entry {

@@ -4,6 +4,7 @@
  *
  * A packet: the client fills the slot at head and adds one to head → the daemon copies
  * the slot, adds one to tail, and believes nothing of the copy before it has checked it.
+ * What is not sent comes back the same way by the error slots, where the socket wants that.
  */
 #ifndef WIRE_WIRE_H
 #define WIRE_WIRE_H
@@ -13,8 +14,9 @@
 #include <stdint.h>
 
 #define WIRE_MAGIC UINT32_C(0x4e53544b) /* "KTSN" */
-#define WIRE_VERSION 1
+#define WIRE_VERSION 2
 #define WIRE_SLOTS 256
+#define WIRE_ERRORS 64
 #define WIRE_PAYLOAD_MAX 1472 /* of UDP over IPv4 in an Ethernet frame */
 #define WIRE_PATH "/run/ktsn/ktsn.sock"
 
@@ -23,8 +25,8 @@ struct wire_slot {
 	int64_t txtime_ns; /* of the socket's clock */
 	uint32_t socket;   /* as WIRE_OPENED named it */
 	uint16_t bytes;    /* of payload */
-	uint8_t priority;  /* SO_PRIORITY or SCM_PRIORITY, 0 to 15 */
-	uint8_t zero;
+	uint8_t priority;  /* SO_PRIORITY, of the socket or with the message, 0 to 15 */
+	uint8_t code;      /* in an error slot: SO_EE_CODE_TXTIME_MISSED or _INVALID_PARAM; else 0 */
 	uint8_t to[16]; /* IPv6, or IPv4 mapped into it (RFC 4291 §2.5.5.2) */
 	uint16_t to_port;
 	uint8_t zeros[14];
@@ -33,16 +35,22 @@ struct wire_slot {
 
 static_assert(sizeof(struct wire_slot) == 48 + WIRE_PAYLOAD_MAX, "a layout that programs share");
 
-/* The ring: one process writes head and slots, the daemon the rest. Both count for ever. */
+/*
+ * The ring: one process writes head, slots and error_tail, the daemon the rest. Heads and
+ * tails count for ever.
+ */
 struct wire_ring {
 	uint32_t magic, version, slots, slot_bytes;
 	_Alignas(64) _Atomic uint32_t head;
 	_Alignas(64) _Atomic uint32_t tail;
 	_Atomic int64_t alive_ns; /* CLOCK_MONOTONIC, when the daemon was last seen to live */
+	_Alignas(64) _Atomic uint32_t error_head;
+	_Alignas(64) _Atomic uint32_t error_tail;
 	_Alignas(64) struct wire_slot slot[WIRE_SLOTS];
+	struct wire_slot error[WIRE_ERRORS];
 };
 
-static_assert(sizeof(struct wire_ring) == 192 + (48 + WIRE_PAYLOAD_MAX) * WIRE_SLOTS, "a layout that programs share");
+static_assert(sizeof(struct wire_ring) == 320 + (48 + WIRE_PAYLOAD_MAX) * (WIRE_SLOTS + WIRE_ERRORS), "a layout that programs share");
 
 /* Messages of a SOCK_SEQPACKET socket, each one struct wire_message. */
 enum wire_type {
