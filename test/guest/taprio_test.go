@@ -73,7 +73,7 @@ const (
 	// taprioMargin is how far from where a gate moves packets are planned: ETF releases them
 	// up to etfDelta early, and a guest's timers are late.
 	taprioMargin = 6 * time.Millisecond
-	etfDelta     = 500 * time.Microsecond
+	etfDelta     = 4 * time.Millisecond
 	taprioPort   = 7000
 )
 
@@ -222,7 +222,7 @@ func newCable(t *testing.T) cable {
 	link, err := netlink.LinkByName("near")
 	must(t, err)
 	must(t, netlink.LinkSetNsFd(far, int(there)))
-	away, err := netlink.NewHandleAt(there)
+	away, err := netlink.NewHandleAt(there, unix.NETLINK_ROUTE)
 	must(t, err)
 	defer away.Close()
 	must(t, away.LinkSetUp(far))
@@ -251,22 +251,29 @@ func tai(t *testing.T) time.Duration {
 	return time.Duration(now.Nano())
 }
 
-// schedule has the near end keep to entries, and says from when on.
+// schedule has the near end keep to entries, and says from when on. A class that gets its
+// queue stops the kernel's list, which is therefore loaded once more.
 func (c cable) schedule(t *testing.T, entries []gateEntry, withETF bool) (base time.Duration) {
 	t.Helper()
 	_ = exec.CommandContext(t.Context(), "tc", "qdisc", "delete", "dev", "near", "root").Run() // the first time there is none
-	base = tai(t) + 200*time.Millisecond
-	args := strings.Fields("qdisc add dev near parent root handle 100 taprio num_tc 8 map 0 1 2 3 4 5 6 7 0 0 0 0 0 0 0 0 queues 1@0 1@1 1@2 1@3 1@4 1@5 1@6 1@7")
-	args = append(args, "base-time", strconv.FormatInt(int64(base), 10))
-	for _, e := range entries {
-		args = append(args, "sched-entry", "S", fmt.Sprintf("%02x", e.open), strconv.FormatInt(int64(e.last), 10))
-	}
-	traffic(t, append(args, "clockid", "CLOCK_TAI")...)
-	for class := range taprioClasses {
-		if withETF {
-			traffic(t, "qdisc", "add", "dev", "near", "parent", fmt.Sprintf("100:%d", class+1), "etf", "clockid", "CLOCK_TAI", "delta", strconv.FormatInt(int64(etfDelta), 10))
+	list := func(verb string) {
+		base = tai(t) + 200*time.Millisecond
+		args := []string{"qdisc", verb, "dev", "near", "parent", "root", "handle", "100", "taprio"}
+		args = append(args, strings.Fields("num_tc 8 map 0 1 2 3 4 5 6 7 0 0 0 0 0 0 0 0 queues 1@0 1@1 1@2 1@3 1@4 1@5 1@6 1@7")...)
+		args = append(args, "base-time", strconv.FormatInt(int64(base), 10))
+		for _, e := range entries {
+			args = append(args, "sched-entry", "S", fmt.Sprintf("%02x", e.open), strconv.FormatInt(int64(e.last), 10))
 		}
+		traffic(t, append(args, "clockid", "CLOCK_TAI")...)
 	}
+	list("add")
+	if !withETF {
+		return base
+	}
+	for class := range taprioClasses {
+		traffic(t, "qdisc", "add", "dev", "near", "parent", fmt.Sprintf("100:%d", class+1), "etf", "clockid", "CLOCK_TAI", "delta", strconv.FormatInt(int64(etfDelta), 10))
+	}
+	list("change")
 	return base
 }
 

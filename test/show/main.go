@@ -61,6 +61,7 @@ var parts = map[string]func(context.Context, *bench) error{
 	"overlay-windows":  showOverlayWindows,
 	"overlay-bench":    showOverlayBench,
 	"overlay-kills":    showOverlayKills,
+	"overlay-guest":    showOverlayGuest,
 }
 
 func main() {

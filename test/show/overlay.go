@@ -24,7 +24,7 @@ const overlayCommand = "make show AREA=overlay"
 
 // showOverlay shows all of the overlay.
 func showOverlay(ctx context.Context, b *bench) error {
-	for _, part := range []func(context.Context, *bench) error{showOverlayLatency, showOverlayWindows, showOverlayBench, showOverlayKills} {
+	for _, part := range []func(context.Context, *bench) error{showOverlayLatency, showOverlayWindows, showOverlayBench, showOverlayKills, showOverlayGuest} {
 		if err := part(ctx, b); err != nil {
 			return err
 		}
@@ -311,6 +311,26 @@ func showOverlayKills(ctx context.Context, b *bench) error {
 	b.print(line{
 		what: fmt.Sprintf("kill -9 of ktsnd and of programs at any moment, %d times: descriptors, memory and paths of the daemon as before, programs send again", kills),
 		seen: strings.ReplaceAll(seen, "\n", " "), bound: "nothing left, within " + recovery.String(), command: overlayCommand, pass: err == nil,
+	})
+	return nil
+}
+
+// showOverlayGuest holds the scheduler to the kernel's own, in a guest that has them.
+func showOverlayGuest(ctx context.Context, b *bench) error {
+	c := exec.CommandContext(ctx, "go", "test", "-count=1", "-v", "-run", "^TestTaprio$", "./test/guest")
+	out, err := c.CombinedOutput()
+	agree := strings.Count(string(out), "--- PASS: TestTaprio/")
+	if err == nil && agree == 0 {
+		err = errors.New("it was not run")
+	}
+	seen := fmt.Sprintf("%d agree", agree)
+	if err != nil {
+		seen = strings.ReplaceAll(lastPart(string(out)), "\n", " ")
+	}
+	const schedules = 20
+	b.print(line{
+		what: fmt.Sprintf("%d generated schedules, half of them with ETF: which of 24 packets leaves in which window by the kernel's taprio, in a guest, and by sched", schedules),
+		seen: seen, bound: fmt.Sprintf("%d", schedules), command: overlayCommand, pass: err == nil && agree == schedules,
 	})
 	return nil
 }

@@ -78,7 +78,7 @@ static int run_sched(uint64_t packets, uint32_t waiting)
 		state = state * UINT64_C(6364136223846793005) + 1442695040888963407;
 		p = (struct sched_packet){ .txtime_ns = now_ns + (int64_t)(state >> 46), .class = state >> 33 & 7 };
 		p.bytes = sched_wire_bytes(frame_write(frame, &path, payload, PAYLOAD));
-		sched_push(s, p, now_ns);
+		sched_push(s, p, now_ns, now_ns);
 		now_ns += 200;
 		while (sched_pop(s, now_ns, &p, &w) == SCHED_SENT) {
 			port_send(port, frame, p.bytes - 24);

@@ -237,7 +237,7 @@ static void enqueue(struct daemon *d, struct client *c, const struct wire_slot *
 	}
 	p.bytes = sched_wire_bytes(d->pool.bytes[p.handle]);
 	p.txtime_ns = to_tai(&d->times, s->clock, slot->txtime_ns);
-	if (sched_push(d->sched, p, d->times.since_ns) != SCHED_QUEUED) {
+	if (sched_push(d->sched, p, d->times.since_ns, d->times.now_ns) != SCHED_QUEUED) {
 		report(c, slot, slot->payload, SO_EE_CODE_TXTIME_INVALID_PARAM);
 		return;
 	}

@@ -26,7 +26,7 @@ struct option_row {
 	const char *help;
 };
 
-enum { PORT, CONTROL, CPU, LINK, GUARD, HORIZON, GRACE, LATE, PACKETS, NAP, TAGGED, FROM, VNI, TUNNEL, OPTIONS };
+enum { PORT, CONTROL, CPU, LINK, GUARD, HORIZON, GRACE, LATE, PACKETS, NAP, TAGGED, STRATEGY, FROM, VNI, TUNNEL, OPTIONS };
 
 static struct option_row options[OPTIONS] = {
 	[PORT] = { "port", TEXT, 0, 0, { .text = "" }, "where frames leave: af_packet:INTERFACE, af_xdp:INTERFACE or null" },
@@ -40,6 +40,7 @@ static struct option_row options[OPTIONS] = {
 	[PACKETS] = { "packets", NUMBER, 64, 65536, { .number = 8192 }, "packets that may wait; attachments have equal shares" },
 	[NAP] = { "nap-ns", NUMBER, 0, 10000000, { .number = 0 }, "how long it may sleep when nothing is due; 0: it polls on and uses a core" },
 	[TAGGED] = { "tagged", SWITCH, 0, 1, { .number = 0 }, "frames carry their priority in a tag of 802.1Q" },
+	[STRATEGY] = { "strategy", TEXT, 0, 0, { .text = "etf" }, "which packet of a class is next: etf, that of the earliest time, or fifo" },
 	[FROM] = { "tunnel-from", TEXT, 0, 0, { .text = "" }, "address of this node, for routes by VXLAN" },
 	[VNI] = { "vni", NUMBER, 0, FRAME_VNI_MAX, { .number = 1 }, "VXLAN's network identifier" },
 	[TUNNEL] = { "tunnel-port", NUMBER, 1, UINT16_MAX, { .number = FRAME_VXLAN_PORT }, "VXLAN's UDP port" },
@@ -150,6 +151,10 @@ int main(int argc, char **argv)
 	if (err || done) {
 		return err;
 	}
+	config.sched.strategy = queue_strategy_of(options[STRATEGY].text);
+	if (!config.sched.strategy) {
+		return bad("there is no such", options[STRATEGY].name, options[STRATEGY].text);
+	}
 	if (!tunnel_from(options[FROM].text, config.tunnel.from)) {
 		return bad("it is no IP address:", options[FROM].name, options[FROM].text);
 	}
@@ -164,7 +169,7 @@ int main(int argc, char **argv)
 	config.tunnel.vni = (uint32_t)options[VNI].number;
 	config.tunnel.port = (uint16_t)options[TUNNEL].number;
 	config.sched = (struct sched_config){
-		.strategy = &queue_earliest_txtime,
+		.strategy = config.sched.strategy,
 		.link_bps = options[LINK].number,
 		.guard_ns = options[GUARD].number,
 		.horizon_ns = options[HORIZON].number,

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 static bool by_arrival(const struct sched_packet *a, const struct sched_packet *b)
 {
@@ -13,8 +14,20 @@ static bool by_txtime(const struct sched_packet *a, const struct sched_packet *b
 	return a->txtime_ns == b->txtime_ns ? by_arrival(a, b) : a->txtime_ns < b->txtime_ns;
 }
 
-const struct queue_strategy queue_earliest_txtime = { "earliest-txtime", by_txtime };
+const struct queue_strategy queue_earliest_txtime = { "etf", by_txtime };
 const struct queue_strategy queue_fifo = { "fifo", by_arrival };
+
+const struct queue_strategy *queue_strategy_of(const char *name)
+{
+	static const struct queue_strategy *const all[] = { &queue_earliest_txtime, &queue_fifo };
+
+	for (size_t i = 0; i < sizeof(all) / sizeof(*all); i++) {
+		if (strcmp(all[i]->name, name) == 0) {
+			return all[i];
+		}
+	}
+	return NULL;
+}
 
 int queue_init(struct queue *q, const struct queue_strategy *strategy, uint32_t size)
 {

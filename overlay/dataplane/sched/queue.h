@@ -28,6 +28,9 @@ extern const struct queue_strategy queue_earliest_txtime;
 /* By arrival: a packet waits for its time and holds up those behind it. */
 extern const struct queue_strategy queue_fifo;
 
+/* queue_strategy_of finds one by its name, or returns NULL. */
+const struct queue_strategy *queue_strategy_of(const char *name);
+
 struct queue {
 	const struct queue_strategy *strategy;
 	struct sched_packet *packet;

@@ -121,9 +121,9 @@ static enum sched_fate count(struct sched *s, const struct sched_packet *p, enum
 	return fate;
 }
 
-enum sched_fate sched_push(struct sched *s, struct sched_packet p, int64_t now_ns)
+enum sched_fate sched_push(struct sched *s, struct sched_packet p, int64_t since_ns, int64_t now_ns)
 {
-	if (p.txtime_ns < now_ns - s->config.grace_ns) {
+	if (p.txtime_ns < since_ns - s->config.grace_ns) {
 		return count(s, &p, SCHED_LATE);
 	}
 	if (p.txtime_ns > now_ns + s->config.horizon_ns) {

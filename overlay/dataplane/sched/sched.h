@@ -31,7 +31,7 @@ struct sched_config {
 enum sched_fate {
 	SCHED_QUEUED,   /* it waits */
 	SCHED_SENT,     /* it leaves now */
-	SCHED_LATE,     /* refused: its time was past by more than grace_ns */
+	SCHED_LATE,     /* refused: its time was past by more than grace_ns when it came */
 	SCHED_EARLY,    /* refused: its time lies beyond the horizon */
 	SCHED_OVERSIZE, /* refused: no window of its class has room for it */
 	SCHED_FULL,     /* refused: its class's queue is full */
@@ -47,10 +47,11 @@ void sched_free(struct sched *s);
 int sched_load(struct sched *s, const struct gate_list *list, int64_t now_ns);
 
 /*
- * sched_push returns SCHED_QUEUED, or why the packet is refused. now_ns is when it came;
- * where that is not known, when it had not come yet, so that it is late by its own fault.
+ * sched_push returns SCHED_QUEUED, or why the packet is refused. At since_ns it had not
+ * come yet: only what was past then already is late, and not what came since and was not
+ * looked for.
  */
-enum sched_fate sched_push(struct sched *s, struct sched_packet p, int64_t now_ns);
+enum sched_fate sched_push(struct sched *s, struct sched_packet p, int64_t since_ns, int64_t now_ns);
 
 /*
  * sched_pop takes out a packet that leaves now, SCHED_SENT, or that is given up,

@@ -127,7 +127,7 @@ static struct sched *play(struct seen *seen, const struct sched_config *config)
 
 			p.txtime_ns = now_ns - 1000 + below(100000);
 			p.bytes = sched_wire_bytes((uint32_t)below(1500));
-			seen->fate[pushed] = sched_push(s, p, now_ns);
+			seen->fate[pushed] = sched_push(s, p, now_ns, now_ns);
 			seen->packet[pushed++] = p;
 		}
 		wake_ns = sched_wake_ns(s, now_ns);

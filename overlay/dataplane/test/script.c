@@ -117,7 +117,7 @@ static void push(struct script *x, char *line)
 	x->packets++;
 	p.class = (uint8_t)class;
 	p.bytes = sched_wire_bytes(bytes);
-	fate = sched_push(x->sched, p, x->now_ns);
+	fate = sched_push(x->sched, p, x->now_ns, x->now_ns);
 	if (fate != SCHED_QUEUED) {
 		printf("%" PRId64 " %s %s\n", x->now_ns, name, fates[fate]);
 	}
