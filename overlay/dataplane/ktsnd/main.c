@@ -62,9 +62,9 @@ static void usage(FILE *to)
 		const struct option_row *o = &options[i];
 
 		if (o->kind == NUMBER) {
-			fprintf(to, "  --%-11s %s (%ld to %ld; %ld)\n", o->name, o->help, o->least, o->most, o->number);
+			fprintf(to, "  --%-12s %s (%ld to %ld; %ld)\n", o->name, o->help, o->least, o->most, o->number);
 		} else {
-			fprintf(to, "  --%-11s %s%s%s%s\n", o->name, o->help, o->kind == TEXT && *o->text ? " (" : "",
+			fprintf(to, "  --%-12s %s%s%s%s\n", o->name, o->help, o->kind == TEXT && *o->text ? " (" : "",
 				o->kind == TEXT ? o->text : "", o->kind == TEXT && *o->text ? ")" : "");
 		}
 	}
