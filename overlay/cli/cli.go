@@ -86,6 +86,7 @@ daemon's port unless another is named. It stays until it is detached or the daem
 	c.Flags().StringVar(&a.Path, "path", "", "unix socket to listen at, as the programs' KTSN_SOCKET")
 	c.Flags().StringArrayVar(&addresses, "address", nil, "IP address that they send from; may be repeated")
 	c.Flags().StringVar(&mac, "mac", "", "MAC that they send from")
+	c.Flags().StringVar(&a.Interface, "interface", "", "this end of the namespace's cable, where the daemon is to answer ARP and neighbour discovery")
 	console.Require(c, "path", "address")
 	return c
 }

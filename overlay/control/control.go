@@ -14,6 +14,8 @@ import (
 	"net/netip"
 	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // Path is where ktsnd listens unless it is told otherwise.
@@ -52,6 +54,9 @@ type Attachment struct {
 	MAC net.HardwareAddr
 	// Addresses that its processes may send from, up to 8.
 	Addresses []netip.Addr
+	// Interface at which its end of the cable is heard, in the caller's own namespace; the
+	// daemon answers there who has an address that it has a route to. It may be empty.
+	Interface string
 }
 
 // Attach has the daemon listen at the attachment's path.
@@ -67,8 +72,16 @@ func (c *Client) Attach(a Attachment) error {
 	for i, address := range a.Addresses {
 		body.Address[i] = address.As16()
 	}
-	_, err := c.ask(requestAttach, body)
-	return err
+	if a.Interface == "" {
+		_, err := c.ask(requestAttach, body)
+		return err
+	}
+	socket, err := questions(a.Interface)
+	if err != nil {
+		return fmt.Errorf("attachment %q: hear who asks at %s: %w", a.Name, a.Interface, err)
+	}
+	_, err = c.ask(requestAttach, body, socket)
+	return errors.Join(err, unix.Close(socket))
 }
 
 // Detach ends an attachment, and with it the connections of its processes.
@@ -143,8 +156,8 @@ func (c *Client) Status() (Status, error) {
 	return a.status(), nil
 }
 
-// ask sends a request and takes its answer.
-func (c *Client) ask(kind uint32, body any) (*answer, error) {
+// ask sends a request, with descriptors of files, and takes its answer.
+func (c *Client) ask(kind uint32, body any, files ...int) (*answer, error) {
 	var packed bytes.Buffer
 	if err := binary.Write(&packed, binary.NativeEndian, body); err != nil {
 		return nil, err
@@ -158,7 +171,11 @@ func (c *Client) ask(kind uint32, body any) (*answer, error) {
 	if err := c.conn.SetDeadline(time.Now().Add(answerWithin)); err != nil {
 		return nil, err
 	}
-	if _, err := c.conn.Write(out.Bytes()); err != nil {
+	var rights []byte
+	if len(files) > 0 {
+		rights = unix.UnixRights(files...)
+	}
+	if _, _, err := c.conn.WriteMsgUnix(out.Bytes(), rights, nil); err != nil {
 		return nil, err
 	}
 	var a answer

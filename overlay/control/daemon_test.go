@@ -91,26 +91,32 @@ func built(t *testing.T, program string) string {
 	return path
 }
 
-// listen opens a socket at the far end.
-func (l *lan) listen(address string) *net.UDPConn {
+// there calls in the far namespace.
+func (l *lan) there(call func() error) {
 	l.t.Helper()
-	type opened struct {
-		conn net.PacketConn
-		err  error
-	}
-	done := make(chan opened)
+	done := make(chan error)
 	go func() {
 		runtime.LockOSThread() // and never unlocked: the thread ends with the goroutine
 		if err := netns.Set(l.far); err != nil {
-			done <- opened{err: err}
+			done <- err
 			return
 		}
-		conn, err := net.ListenPacket("udp", net.JoinHostPort(address, strconv.Itoa(port)))
-		done <- opened{conn, err}
+		done <- call()
 	}()
-	o := <-done
-	must(l.t, o.err)
-	conn := o.conn.(*net.UDPConn)
+	must(l.t, <-done)
+}
+
+// listen opens a socket at the far end.
+func (l *lan) listen(address string) *net.UDPConn {
+	l.t.Helper()
+	var conn *net.UDPConn
+	l.there(func() error {
+		packets, err := net.ListenPacket("udp", net.JoinHostPort(address, strconv.Itoa(port)))
+		if err == nil {
+			conn = packets.(*net.UDPConn)
+		}
+		return err
+	})
 	l.t.Cleanup(func() { _ = conn.Close() })
 	must(l.t, conn.SetReadBuffer(4<<20))
 	raw, err := conn.SyscallConn()
@@ -237,6 +243,45 @@ func TestPacketsLeaveAtTheirTimeAsTheirSenders(t *testing.T) {
 	}
 	if k := only(t, c); k.Class != 5 || k.Sent != 200 || k.Queued != 200 || k.Waiting != 0 || k.Unexplained != 0 {
 		t.Errorf("the daemon counts %+v", k)
+	}
+}
+
+// pythons sends 50 packets, each 50 ms ahead, by what the standard library has.
+const pythons = `
+import socket, struct, sys, time
+SO_TXTIME, CLOCK_TAI, LEAD = 61, 11, 50_000_000
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+s.setsockopt(socket.SOL_SOCKET, SO_TXTIME, struct.pack("iI", CLOCK_TAI, 0))
+s.connect((sys.argv[1], int(sys.argv[2])))
+for i in range(50):
+    at = time.clock_gettime_ns(CLOCK_TAI) + LEAD
+    real = time.clock_gettime_ns(time.CLOCK_REALTIME) + LEAD
+    s.sendmsg([struct.pack(">4sHHQQ", b"SKRY", 0, 1, i, real)], [(socket.SOL_SOCKET, SO_TXTIME, struct.pack("Q", at))])
+    time.sleep(0.001)
+`
+
+// A program of another language, that knows nothing of ktsnd, needs nothing more.
+func TestPython(t *testing.T) {
+	python, err := exec.LookPath("python3")
+	if err != nil {
+		t.Skip(err)
+	}
+	l := newLAN(t)
+	c, _ := l.daemon()
+	conn := l.listen(far4)
+	program := exec.Command(python, "-c", pythons, far4, strconv.Itoa(port))
+	program.Env = l.talk(far4).Env
+	if out, err := program.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	got := hear(t, conn, 500*time.Millisecond)
+	if k := only(t, c); len(got) != 50 || k.Sent != 50 {
+		t.Fatalf("%d of 50 packets arrived, and the daemon counts %+v", len(got), k)
+	}
+	for i, a := range got {
+		if early := a.plannedNs - a.arrivedNs; a.sequence != i || early > int64(time.Millisecond) { // its two clocks are read one after the other
+			t.Errorf("packet %d arrived as %+v", i, a)
+		}
 	}
 }
 

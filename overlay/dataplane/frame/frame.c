@@ -2,43 +2,13 @@
 
 #include <string.h>
 
+#include "bytes.h"
+
 enum {
-	TYPE_IPV4 = 0x0800,
-	TYPE_IPV6 = 0x86dd,
-	TYPE_TAG = 0x8100,
 	PROTOCOL_UDP = 17,
-	IPV4_BYTES = 20,
-	IPV6_BYTES = 40,
-	UDP_BYTES = 8,
 	VXLAN_BYTES = 8,
-	ETHERNET_BYTES = 14,
-	TAG_BYTES = 4,
 	HOPS = 64,
 };
-
-static uint8_t *put16(uint8_t *at, uint32_t value)
-{
-	at[0] = (uint8_t)(value >> 8);
-	at[1] = (uint8_t)value;
-	return at + 2;
-}
-
-/* sum adds 16 bit words of big endian, the last one filled up with zero (RFC 1071). */
-static uint64_t sum(uint64_t so_far, const uint8_t *data, uint32_t bytes)
-{
-	for (; bytes > 1; bytes -= 2, data += 2) {
-		so_far += (uint32_t)data[0] << 8 | data[1];
-	}
-	return bytes ? so_far + ((uint32_t)data[0] << 8) : so_far;
-}
-
-static uint16_t fold(uint64_t value)
-{
-	while (value >> 16) {
-		value = (value & 0xffff) + (value >> 16);
-	}
-	return (uint16_t)~value;
-}
 
 bool frame_is_ipv4(const uint8_t ip[16])
 {

@@ -6,9 +6,13 @@
 
 struct attachment {
 	int listener; /* -1: none */
+	int asked;    /* a packet socket at its interface, where it asks who has an address; -1: none */
 	struct control_attach who;
 	uint32_t waiting, share; /* its packets that wait, and how many may */
 };
+
+/* attachment_init makes an unused one. */
+void attachment_init(struct attachment *a);
 
 /* attachment_end stops to listen, and takes the path away. */
 void attachment_end(struct attachment *a);

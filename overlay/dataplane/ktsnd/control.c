@@ -1,6 +1,7 @@
 #include "control.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -23,7 +24,7 @@ static void divide(struct daemon *d)
 	}
 }
 
-static int attach(struct daemon *d, const struct control_attach *who, char *reason)
+static int attach(struct daemon *d, const struct control_attach *who, int asked, char *reason)
 {
 	static const uint8_t none[6];
 	int free = 0, listener;
@@ -52,6 +53,10 @@ static int attach(struct daemon *d, const struct control_attach *who, char *reas
 	d->attachment[free].listener = listener;
 	d->attachment[free].who = *who;
 	divide(d);
+	if (asked >= 0) { /* from now on its own */
+		d->attachment[free].asked = fcntl(asked, F_DUPFD_CLOEXEC, 0);
+		(void)daemon_watch(d, d->attachment[free].asked, EVENT_NEIGHBOUR, free);
+	}
 	if (memcmp(who->mac, none, 6) == 0) {
 		memcpy(d->attachment[free].who.mac, port_mac(d->config.port), 6);
 	}
@@ -119,11 +124,11 @@ static int route(struct daemon *d, const struct control_route *r, char *reason)
 }
 
 /* obey carries out a request; reason says for people why not. Returns 0 or -errno. */
-static int obey(struct daemon *d, const struct control_request *request, char *reason)
+static int obey(struct daemon *d, const struct control_request *request, int fd, char *reason)
 {
 	switch (request->type) {
 	case CONTROL_ATTACH:
-		return attach(d, &request->attach, reason);
+		return attach(d, &request->attach, fd, reason);
 	case CONTROL_DETACH:
 		return detach(d, request->attach.name, reason);
 	case CONTROL_ROUTE:
@@ -164,9 +169,6 @@ void control_answer(struct daemon *d, int sock)
 	static struct control_answer reply;
 	int fd, err = pass_receive(sock, &request, sizeof(request), &fd, MSG_DONTWAIT);
 
-	if (fd >= 0) {
-		close(fd);
-	}
 	if (err == -EAGAIN) {
 		return;
 	}
@@ -180,7 +182,10 @@ void control_answer(struct daemon *d, int sock)
 		reply.error = -EPROTO;
 		strcpy(reply.reason, "the request is not of this daemon's version");
 	} else {
-		reply.error = obey(d, &request, reply.reason);
+		reply.error = obey(d, &request, fd, reply.reason);
+	}
+	if (fd >= 0) {
+		close(fd);
 	}
 	tell(d, &reply.status);
 	if (pass_send(sock, &reply, sizeof(reply), -1, MSG_DONTWAIT)) {

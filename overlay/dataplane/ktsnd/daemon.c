@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "../frame/frame.h"
+#include "../frame/neighbour.h"
 #include "attachment.h"
 #include "clock.h"
 #include "control.h"
@@ -58,7 +59,7 @@ int daemon_new(struct daemon **made, const struct daemon_config *config)
 	d->control = -1;
 	d->epoll = epoll_create1(EPOLL_CLOEXEC);
 	for (int i = 0; i < ATTACHMENTS_MAX; i++) {
-		d->attachment[i].listener = -1;
+		attachment_init(&d->attachment[i]);
 	}
 	for (int i = 0; i < CLIENTS_MAX; i++) {
 		client_init(&d->client[i]);
@@ -334,6 +335,19 @@ static void hear(struct daemon *d, struct client *c)
 	}
 }
 
+/* answer tells a container who has an address that there is a route to: no broadcast crosses the overlay. */
+static void answer(struct daemon *d, int sock)
+{
+	uint8_t in[NEIGHBOUR_BYTES], out[NEIGHBOUR_BYTES];
+	ssize_t bytes = recv(sock, in, sizeof(in), MSG_DONTWAIT);
+	struct neighbour_question q;
+	struct hop hop;
+
+	if (bytes > 0 && neighbour_read(&q, in, (uint32_t)bytes) && route_find(&d->routes, q.wanted, &hop)) {
+		(void)send(sock, out, neighbour_write(out, &q, hop.mac), MSG_DONTWAIT); /* it will ask again */
+	}
+}
+
 static void handle(struct daemon *d, uint64_t about)
 {
 	int number = (int)(uint32_t)about, sock;
@@ -341,15 +355,18 @@ static void handle(struct daemon *d, uint64_t about)
 	switch (about >> 32) {
 	case EVENT_CONTROL:
 		sock = accept4(d->control, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-		if (sock >= 0 && daemon_watch(d, sock, EVENT_ASKED, sock)) {
+		if (sock >= 0 && daemon_watch(d, sock, EVENT_REQUEST, sock)) {
 			close(sock);
 		}
 		break;
-	case EVENT_ASKED:
+	case EVENT_REQUEST:
 		control_answer(d, number);
 		break;
 	case EVENT_ATTACHMENT:
 		welcome(d, number);
+		break;
+	case EVENT_NEIGHBOUR:
+		answer(d, d->attachment[number].asked);
 		break;
 	case EVENT_CLIENT:
 		hear(d, &d->client[number]);

@@ -13,7 +13,7 @@
 #define BUFFER_BYTES (FRAME_MTU + 18 + FRAME_TUNNEL_MAX) /* what is too long is found when it is written */
 
 /* What an event of epoll is about: the kind, and the number of it. */
-enum event { EVENT_CONTROL, EVENT_ASKED, EVENT_ATTACHMENT, EVENT_CLIENT };
+enum event { EVENT_CONTROL, EVENT_REQUEST, EVENT_ATTACHMENT, EVENT_NEIGHBOUR, EVENT_CLIENT };
 
 /* Whose a packet is, for what becomes of it. */
 struct origin {

@@ -18,7 +18,11 @@
 #define CONTROL_BUCKETS 448
 
 enum control_type {
-	CONTROL_ATTACH = 1, /* have processes connect at a path, and send as who they are */
+	/*
+	 * Have processes connect at a path, and send as who they are. Passed along may be a packet
+	 * socket at their interface, by which ARP and neighbour discovery come and are answered.
+	 */
+	CONTROL_ATTACH = 1,
 	CONTROL_DETACH,     /* end that */
 	CONTROL_ROUTE,      /* where an address is; a MAC of six zeros: nowhere any more */
 	CONTROL_SCHEDULE,   /* a gate control list follows */
