@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -57,7 +58,27 @@ func build() (dir string, err error) {
 	if err := cmd.Run(); err != nil {
 		return "", errors.Join(err, os.RemoveAll(dir))
 	}
-	return dir, nil
+	return dir, dataPlane(dir)
+}
+
+// dataPlane puts the overlay's programs beside the others, which are of C and built by
+// overlay/dataplane/build.sh, where they are.
+func dataPlane(dir string) error {
+	mod, err := exec.Command("go", "env", "GOMOD").Output()
+	if err != nil {
+		return fmt.Errorf("find the module: %w", err)
+	}
+	bin := filepath.Join(filepath.Dir(strings.TrimSpace(string(mod))), "bin")
+	for _, name := range []string{"ktsnd", "ktsn-bench", "ktsn-talker", "libktsn.so"} {
+		built := filepath.Join(bin, name)
+		if _, err := os.Stat(built); err != nil {
+			continue // tests that need it say so
+		}
+		if err := os.Symlink(built, filepath.Join(dir, name)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // cleanBehind begins what takes down the labs of this process when that has ended, whose
