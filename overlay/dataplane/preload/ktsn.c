@@ -133,6 +133,12 @@ static bool address(struct wire_slot *slot, const struct sockaddr_storage *to)
 	return false;
 }
 
+/* address_least is how long the kernel wants an address to be. */
+static socklen_t address_least(sa_family_t family)
+{
+	return family == AF_INET6 ? offsetof(struct sockaddr_in6, sin6_scope_id) : sizeof(struct sockaddr_in);
+}
+
 /* aim writes where a message goes to: as it says, or to the socket's peer. */
 static bool aim(int fd, struct known *k, const struct msghdr *message, struct wire_slot *slot)
 {
@@ -144,7 +150,7 @@ static bool aim(int fd, struct known *k, const struct msghdr *message, struct wi
 			return false;
 		}
 		memcpy(&to, message->msg_name, message->msg_namelen);
-		return address(slot, &to);
+		return message->msg_namelen >= address_least(to.ss_family) && address(slot, &to);
 	}
 	if (!k->peer.ss_family && getpeername(fd, (struct sockaddr *)&k->peer, &bytes) < 0) {
 		return false;
