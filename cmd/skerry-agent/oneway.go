@@ -33,6 +33,10 @@ func talkerCommand() *cobra.Command {
 	c.Flags().IntVar(&s.Rate, "rate", 1000, "packets per second")
 	c.Flags().IntVar(&s.Count, "count", 1000, "packets to send")
 	c.Flags().IntVar(&s.Size, "size", 64, "UDP payload in bytes")
+	c.Flags().StringVar(&s.Sends, "sends", oneway.Now, "how: now (as soon as it is time, stamped with when that was), or stamped with when it was planned, at the end of a spin or a sleep, or with its txtime")
+	c.Flags().DurationVar(&s.Lead, "lead", 20*time.Millisecond, "how long before its txtime a packet is handed over")
+	c.Flags().IntVar(&s.Flow, "flow", 0, "number of the talker, from 0")
+	c.Flags().IntVar(&s.Priority, "priority", 0, "SO_PRIORITY of its packets, 0 to 7")
 	return c
 }
 

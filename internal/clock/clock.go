@@ -14,13 +14,17 @@ func Mono() int64 { return read(unix.CLOCK_MONOTONIC) }
 // timestamps. It may step.
 func Real() int64 { return read(unix.CLOCK_REALTIME) }
 
+// TAI is CLOCK_TAI in ns since 1970: Real without leap seconds, where somebody has told the
+// kernel how many there were; else the same.
+func TAI() int64 { return read(unix.CLOCK_TAI) }
+
 // Thread is the CPU time in ns that the calling OS thread has used. A caller
 // that takes differences holds runtime.LockOSThread in between.
 func Thread() int64 { return read(unix.CLOCK_THREAD_CPUTIME_ID) }
 
 func read(id int32) int64 {
 	var t unix.Timespec
-	// Linux has had these three clocks since 2.6, so an error is our own bug.
+	// Linux has had these clocks since 3.10, so an error is our own bug.
 	if err := unix.ClockGettime(id, &t); err != nil {
 		panic("clock_gettime: " + err.Error())
 	}

@@ -60,6 +60,31 @@ func TestTalkerIsHeard(t *testing.T) {
 	}
 }
 
+// Every way to send plans the packets of a flow a cycle apart, and none leaves before its
+// time; a device without ETF sends those with a transmission time at once.
+func TestWaysToSend(t *testing.T) {
+	const count, rate, lead = 20, 1000, 3 * time.Millisecond
+	for _, way := range []string{Spin, Sleep, Txtime} {
+		addr, done := listen(t.Context(), t, count, 10*time.Second)
+		talked, err := Talk(t.Context(), TalkSpec{Target: addr, Rate: rate, Count: count, Size: 64, Sends: way, Lead: lead, Priority: 5})
+		if err != nil || talked.Sent != count {
+			t.Fatalf("%s: talked %+v, %v", way, talked, err)
+		}
+		h := <-done
+		if h.err != nil || h.Received != count {
+			t.Fatalf("%s: heard %d, %v", way, h.Received, h.err)
+		}
+		for i, p := range h.Packets {
+			if apart := p.SentNs - h.Packets[0].SentNs; apart != int64(i)*int64(time.Second)/rate {
+				t.Errorf("%s: packet %d was planned %d ns after the first", way, i, apart)
+			}
+			if early := p.SentNs - p.ReceivedNs; way != Txtime && early > 0 || way == Txtime && early > int64(lead) {
+				t.Errorf("%s: packet %d came %d ns early", way, i, early)
+			}
+		}
+	}
+}
+
 func TestLostDuplicateAndStrayPackets(t *testing.T) {
 	addr, done := listen(t.Context(), t, 4, 200*time.Millisecond)
 	conn, err := net.Dial("udp", addr)
@@ -144,6 +169,10 @@ func TestBadSpecs(t *testing.T) {
 		"count 0":   func(s *TalkSpec) { s.Count = 0 },
 		"size 23":   func(s *TalkSpec) { s.Size = SizeMin - 1 },
 		"size over": func(s *TalkSpec) { s.Size = SizeMax + 1 },
+		"how":       func(s *TalkSpec) { s.Sends = "soon" },
+		"lead":      func(s *TalkSpec) { s.Lead = -1 },
+		"flow":      func(s *TalkSpec) { s.Flow = flowsMax },
+		"priority":  func(s *TalkSpec) { s.Priority = 8 },
 	} {
 		s := good
 		spoil(&s)
