@@ -86,5 +86,5 @@ var standIns = map[string]string{
 	"go":         "#!/bin/sh\necho go1.26.8\n",
 	"gcc":        "#!/bin/sh\n",
 	"meson":      "#!/bin/sh\n",
-	"dpkg-query": "#!/bin/sh\ncase \"$*\" in *libc6-dev) echo installed; exit ;; esac\necho not-installed\nexit 1\n",
+	"dpkg-query": "#!/bin/sh\ncase \"$*\" in *libc6-dev | *libxdp-dev) echo installed; exit ;; esac\necho not-installed\nexit 1\n",
 }
