@@ -290,7 +290,7 @@ func (c *conn) callNext() {
 func (c *conn) meet(s *side) {
 	if s == &c.client {
 		if s.hung && c.clientLeft() {
-			c.close(dataplane.Gone)
+			c.abort(s) // whose endpoint may have taken the call meanwhile
 		}
 		return
 	}
