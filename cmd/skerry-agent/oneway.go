@@ -58,13 +58,6 @@ func listenerCommand() *cobra.Command {
 	return c
 }
 
-// heard is the listener's summary.
-type heard struct {
-	N    int `json:"n"`
-	Lost int `json:"lost"`
-	oneway.Heard
-}
-
 func listen(c *cobra.Command, s oneway.ListenSpec, outName string) error {
 	if s.Addr == "" || outName == "" {
 		return usage("listener needs --listen HOST:PORT and --out FILE.parquet")
@@ -86,5 +79,5 @@ func listen(c *cobra.Command, s oneway.ListenSpec, outName string) error {
 	if err := out.Commit(); err != nil {
 		return err
 	}
-	return json.NewEncoder(c.OutOrStdout()).Encode(heard{len(h.Packets), h.Lost(), h})
+	return json.NewEncoder(c.OutOrStdout()).Encode(h.Counts)
 }

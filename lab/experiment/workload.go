@@ -74,8 +74,16 @@ func Workloads() []string {
 // there is one: such a protocol is what load.protocol does not name, and what all
 // that carries TCP carries.
 func Broker(protocol string) (name string, ok bool) {
+	if protocol == ProtocolOneWay {
+		return "", false
+	}
+	return Speaker(protocol)
+}
+
+// Speaker is the workload that alone speaks a protocol, and whether there is one.
+func Speaker(protocol string) (name string, ok bool) {
 	for _, w := range workloadKinds() {
-		if w.speaks != "" && w.speaks == protocol && protocol != ProtocolOneWay {
+		if w.speaks != "" && w.speaks == protocol {
 			return w.name, true
 		}
 	}

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"os"
 	"path/filepath"
@@ -27,9 +26,8 @@ const (
 	// talkerProgram sends timed packets: it is of C, so that libraries can be loaded
 	// before it.
 	talkerProgram = "ktsn-talker"
-	// packetsFile has each timed packet, listenerLog what the listener said.
+	// packetsFile has each timed packet.
 	packetsFile = "oneway.parquet"
-	listenerLog = serviceName + ".log"
 	// listenerIdle is after what silence no packet is waited for any more, where no fault
 	// of a timeline has made it.
 	listenerIdle = 2 * time.Second
@@ -40,21 +38,10 @@ const (
 	trafficClasses = 8
 )
 
-// Heard is what became of timed packets beside those that arrived once, in order.
-type Heard struct {
-	Lost       int `json:"lost"`
-	Duplicates int `json:"duplicates"`
-	Reordered  int `json:"reordered"`
-	Strays     int `json:"strays"`
-	// Overflowed are lost to the listener's own full buffer.
-	Overflowed int `json:"overflowed"`
-}
-
 // contact is a listener at the service's node and the talkers at the client's.
 type contact struct {
 	*attempt
-	sends            string
-	talker, listener host.Command
+	system.Contact
 	// cycle of each talker, and the packets that it sends.
 	cycle time.Duration
 	count int
@@ -63,14 +50,13 @@ type contact struct {
 // driveOneWay has each thread of the cell be a talker, and keeps what a listener hears.
 func (r *runner) driveOneWay(ctx context.Context, a *attempt, running *system.Running, address string) (uses []host.Use, err error) {
 	c := contact{attempt: a}
-	if c.sends, c.talker, c.listener, err = running.OneWay(); err != nil {
+	if c.Contact, err = running.OneWay(); err != nil {
 		return nil, err
 	}
 	c.cycle = time.Duration(float64(a.Cell.Threads) / float64(a.Cell.Rate) * float64(time.Second))
 	c.count = max(int(a.Cell.Duration.Std()/c.cycle), 1)
 	toMono := clock.Mono() - clock.Real()
-	var said bytes.Buffer
-	listener, err := r.listen(ctx, c, &said)
+	listener, err := r.listen(ctx, c)
 	if err != nil {
 		return nil, err
 	}
@@ -87,48 +73,50 @@ func (r *runner) driveOneWay(ctx context.Context, a *attempt, running *system.Ru
 		return []host.Use{use, heard}, err
 	}
 	if listener.Err() != nil {
-		return nil, c.silent(listener.Err())
+		return nil, listener.silent()
 	}
-	a.result.Heard = new(Heard)
-	if err := json.Unmarshal(said.Bytes(), a.result.Heard); err != nil {
-		return nil, fmt.Errorf("listener said %q: %w", said.Bytes(), err)
+	a.result.Heard = new(oneway.Counts)
+	if err := json.Unmarshal(listener.counts.Bytes(), a.result.Heard); err != nil {
+		return nil, fmt.Errorf("listener said %q: %w", listener.counts.Bytes(), err)
 	}
 	return []host.Use{use, heard}, c.keep(toMono)
 }
 
+// listener is a process that hears packets, what it counted, and what else it said.
+type listener struct {
+	*host.Process
+	counts bytes.Buffer
+	said   notice
+}
+
+// silent is why it has ended without packets.
+func (l *listener) silent() error {
+	return fmt.Errorf("listener: %w", agentError(l.said.text.String(), l.Err()))
+}
+
 // listen starts the listener, and returns when it listens.
-func (r *runner) listen(ctx context.Context, c contact, said io.Writer) (*host.Process, error) {
-	log, err := os.Create(filepath.Join(c.dir, listenerLog))
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = log.Close() }() // the process has it still
-	ready := &notice{is: make(chan struct{}), to: log}
-	command := c.listener
-	command.Node, command.Name, command.Stdout, command.Stderr = r.Experiment.Topology.Service, serviceName, said, ready
+func (r *runner) listen(ctx context.Context, c contact) (*listener, error) {
+	l := &listener{said: notice{ready: make(chan struct{})}}
+	command := c.Listener
+	command.Node, command.Name, command.Stdout, command.Stderr = r.Experiment.Topology.Service, serviceName, &l.counts, &l.said
 	command.Env = append(command.Env, "GODEBUG=asyncpreemptoff=1") // it waits in the kernel, and is not to be woken for nothing
 	command.Args = append(command.Args, r.Agent, "listener",
 		"--listen", net.JoinHostPort("0.0.0.0", strconv.Itoa(workloadPort)), "--flows", strconv.Itoa(c.Cell.Threads),
 		"--count", strconv.Itoa(c.count), "--idle", c.idle().String(), "--out", filepath.Join(c.dir, packetsFile))
-	listener, err := r.lab.Start(command)
-	if err != nil {
+	var err error
+	if l.Process, err = r.lab.Start(command); err != nil {
 		return nil, err
 	}
 	select {
-	case <-ready.is:
-		return listener, nil
-	case <-listener.Done():
-		err = c.silent(listener.Err())
+	case <-l.said.ready:
+		return l, nil
+	case <-l.Done():
+		err = l.silent()
 	case <-ctx.Done():
 		err = ctx.Err()
 	}
-	_, stopErr := listener.Stop(stopGrace)
+	_, stopErr := l.Stop(stopGrace)
 	return nil, errors.Join(err, stopErr)
-}
-
-// silent is why a listener has ended without packets.
-func (c contact) silent(ended error) error {
-	return fmt.Errorf("listener: %w", said(filepath.Join(c.dir, listenerLog), ended))
 }
 
 // idle is after what silence the listener gives up.
@@ -148,8 +136,8 @@ func (r *runner) talk(ctx context.Context, c contact, address string) (host.Use,
 	talking, ctx := errgroup.WithContext(ctx)
 	uses := make([]host.Use, c.Cell.Threads)
 	for i := range uses {
-		command := c.talker
-		command.Args = append(command.Args[:len(command.Args):len(command.Args)], talkerProgram, "-m", c.sends,
+		command := c.Talker
+		command.Args = append(command.Args[:len(command.Args):len(command.Args)], talkerProgram, "-m", c.Sends,
 			"-f", strconv.Itoa(i), "-n", strconv.Itoa(c.count), "-c", strconv.FormatInt(int64(c.cycle), 10),
 			"-o", strconv.FormatInt(int64(c.cycle)*int64(i)/int64(c.Cell.Threads), 10), "-l", strconv.FormatInt(int64(talkerLead), 10),
 			"-s", strconv.Itoa(int(c.Cell.Size)), "-p", strconv.Itoa(trafficClasses-1-i%trafficClasses), hostname, port)
@@ -167,19 +155,11 @@ func (r *runner) talk(ctx context.Context, c contact, address string) (host.Use,
 func (r *runner) talkOnce(ctx context.Context, command host.Command) (host.Use, error) {
 	var problems bytes.Buffer
 	command.Stderr = &problems
-	process, err := r.lab.Start(command)
-	if err != nil {
-		return host.Use{}, err
+	use, ended, err := r.toItsEnd(ctx, command)
+	if ended != nil {
+		err = &ToolError{Tool: talkerProgram, Err: ended, Said: lastLines(problems.String())}
 	}
-	select {
-	case <-process.Done():
-	case <-ctx.Done():
-	}
-	use, err := process.Stop(stopGrace)
-	if process.Err() != nil && ctx.Err() == nil {
-		return use, &ToolError{Tool: talkerProgram, Err: process.Err(), Said: lastLines(problems.String())}
-	}
-	return use, errors.Join(err, ctx.Err())
+	return use, err
 }
 
 // keep writes the packets as requests beside themselves.
@@ -203,17 +183,17 @@ func (c contact) keep(toMono int64) error {
 // readyWord is what a listener says once packets can arrive.
 const readyWord = "ready"
 
-// notice passes on what is written, and tells when it is that something is ready.
+// notice keeps what is written, and tells when it is that something is ready.
 type notice struct {
-	once sync.Once
-	is   chan struct{}
-	to   io.Writer
+	text  bytes.Buffer
+	once  sync.Once
+	ready chan struct{}
 }
 
-// Write passes on.
+// Write keeps.
 func (n *notice) Write(text []byte) (int, error) {
 	if bytes.Contains(text, []byte(readyWord)) {
-		n.once.Do(func() { close(n.is) })
+		n.once.Do(func() { close(n.ready) })
 	}
-	return n.to.Write(text)
+	return n.text.Write(text)
 }

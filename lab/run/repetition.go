@@ -19,6 +19,7 @@ import (
 	"skerry.dev/skerry/lab/host"
 	"skerry.dev/skerry/lab/impair"
 	"skerry.dev/skerry/lab/impair/proof"
+	"skerry.dev/skerry/lab/load/oneway"
 	"skerry.dev/skerry/lab/sample"
 	"skerry.dev/skerry/lab/system"
 	"skerry.dev/skerry/lab/topology"
@@ -43,7 +44,7 @@ type Told struct {
 	// Total is that tool's own, where it keeps no requests, or not when each began.
 	Total *sample.Summary `json:"total,omitempty"`
 	// Heard is of timed packets.
-	Heard *Heard `json:"heard,omitempty"`
+	Heard *oneway.Counts `json:"heard,omitempty"`
 }
 
 // Repetition is what one repetition of a cell leaves beside its samples.
@@ -317,23 +318,33 @@ func (r *runner) request(ctx context.Context, a *attempt, addresses []string) (h
 		return a.load.send(ctx, spec)
 	}
 	var problems bytes.Buffer
-	process, err := r.lab.Start(host.Command{
+	use, ended, err := r.toItsEnd(ctx, host.Command{
 		Node: r.Experiment.Topology.Client, Name: loadName, Dir: a.dir,
 		Args:  append([]string{r.Agent, "load", "--spec", "-"}, outputs(a.Cell, a.dir)...),
 		Stdin: bytes.NewReader(spec), Stderr: &problems,
 	})
+	if ended != nil {
+		err = fmt.Errorf("load: %w", agentError(problems.String(), ended))
+	}
+	return use, err
+}
+
+// toItsEnd runs a program until it ends, and says how, where that is no success; or until
+// the context does, which ends it.
+func (r *runner) toItsEnd(ctx context.Context, command host.Command) (use host.Use, ended, err error) {
+	process, err := r.lab.Start(command)
 	if err != nil {
-		return host.Use{}, err
+		return host.Use{}, nil, err
 	}
 	select {
 	case <-process.Done():
 	case <-ctx.Done():
 	}
-	use, err := process.Stop(stopGrace)
-	if process.Err() != nil && ctx.Err() == nil {
-		return use, fmt.Errorf("load: %w", agentError(problems.String(), process.Err()))
+	use, err = process.Stop(stopGrace)
+	if ctx.Err() == nil {
+		ended = process.Err()
 	}
-	return use, errors.Join(err, ctx.Err())
+	return use, ended, errors.Join(err, ctx.Err())
 }
 
 // outputs are the load's flags for what it is to write.

@@ -14,6 +14,7 @@ import (
 
 	"skerry.dev/skerry/internal/strict"
 	"skerry.dev/skerry/lab/experiment"
+	"skerry.dev/skerry/lab/load/oneway"
 )
 
 // ErrUnknown says that no plug-in has the name.
@@ -110,7 +111,7 @@ type OneWay struct {
 
 // sendings are the ways in which a talker has a packet leave at its time: it tells the
 // time with the packet, or sends after a sleep, or after a spin.
-var sendings = []string{"txtime", "sleep", "spin"}
+var sendings = []string{oneway.Txtime, oneway.Sleep, oneway.Spin}
 
 // asIs runs the lab's own command.
 const asIs = `exec "$@"`

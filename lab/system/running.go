@@ -152,15 +152,21 @@ func (r *Running) Addresses() ([]string, error) {
 	return top.Addresses(top.values)
 }
 
-// OneWay is how timed packets are sent, of a stack that carries them: the commands are
-// for host.Command, to be followed by the lab's own.
-func (r *Running) OneWay() (sends string, talker, listener host.Command, err error) {
+// Contact is how timed packets are sent and heard: Sends is one of sendings, the commands
+// are to be followed by the lab's own.
+type Contact struct {
+	Sends            string
+	Talker, Listener host.Command
+}
+
+// OneWay is how timed packets are sent, of a stack that carries them.
+func (r *Running) OneWay() (Contact, error) {
 	top := r.parts[len(r.parts)-1]
 	o, err := top.oneWay(top.values)
 	around := func(text string) host.Command {
 		return host.Command{Args: append(shell(text), "sh"), Env: top.env(), Dir: top.values.Dir}
 	}
-	return o.Sends, around(o.Talker), around(o.Listener), err
+	return Contact{o.Sends, around(o.Talker), around(o.Listener)}, err
 }
 
 // errQuietly is how a daemon ends that gives no reason.

@@ -51,15 +51,18 @@ func punctualities(run, system string) (all []punctual, err error) {
 	slices.Sort(folders)
 	for _, folder := range folders {
 		var r struct{ Cell experiment.Cell }
-		if err := read(filepath.Join(folder, "repetition.json"), &r); err != nil {
+		if err := readJSON(filepath.Join(folder, "repetition.json"), &r); err != nil {
 			return nil, err
 		}
 		if r.Cell.System != system || strings.Contains(folder, "rejected") {
 			continue
 		}
+		if strings.Contains(system, "+") { // in a stack each has a folder of its own
+			folder = filepath.Join(folder, "ktsn-preload")
+		}
 		var p punctual
 		floor := struct{ Late any }{&p.floor}
-		if err := errors.Join(read(filepath.Join(folder, "overlay.json"), &p.Status), read(filepath.Join(folder, "floor.json"), &floor)); err != nil {
+		if err := errors.Join(readJSON(filepath.Join(folder, "overlay.json"), &p.Status), readJSON(filepath.Join(folder, "floor.json"), &floor)); err != nil {
 			return nil, err
 		}
 		all = append(all, p)
@@ -70,7 +73,7 @@ func punctualities(run, system string) (all []punctual, err error) {
 	return all, nil
 }
 
-func read(file string, into any) error {
+func readJSON(file string, into any) error {
 	text, err := os.ReadFile(file)
 	if err != nil {
 		return err
@@ -132,7 +135,7 @@ func (b *bench) besideBestEffort(run string) error {
 	if err != nil {
 		return err
 	}
-	beside, err := punctualities(run, "ktsn-beside-best-effort")
+	beside, err := punctualities(run, "best-effort+ktsn-preload")
 	if err != nil {
 		return err
 	}

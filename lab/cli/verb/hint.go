@@ -150,11 +150,8 @@ func ownHint(err error) string {
 	}
 	if c, ok := errors.AsType[*system.CarryError](err); ok {
 		what := c.Protocol + " out of load.protocol"
-		if name, isBroker := experiment.Broker(c.Protocol); isBroker {
+		if name, alone := experiment.Speaker(c.Protocol); alone {
 			what = name + " out of workloads"
-		}
-		if c.Protocol == experiment.ProtocolOneWay {
-			what = "listener out of workloads"
 		}
 		return "leave " + what + ", or the system " + c.System + " out of systems"
 	}

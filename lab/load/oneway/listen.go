@@ -56,29 +56,34 @@ func (s ListenSpec) check() error {
 	return nil
 }
 
+// Counts are what became of packets.
+type Counts struct {
+	// Received counts the packets that arrived, each once, and Lost those that did not;
+	// Duplicates came again, Reordered after a later one of their flow, and Strays were
+	// not of this probe.
+	Received   int `json:"received"`
+	Lost       int `json:"lost"`
+	Duplicates int `json:"duplicates"`
+	Reordered  int `json:"reordered"`
+	Strays     int `json:"strays"`
+	// Overflowed packets are lost to the listener's own full buffer: they are no loss of
+	// the system's.
+	Overflowed int `json:"overflowed"`
+}
+
 // Heard is what arrived.
 type Heard struct {
 	// Packets has a row per sequence number, flow by flow. A lost packet has
 	// ReceivedNs 0, and SentNs 0 too, as only the talker knows it.
-	Packets []sample.OneWay `json:"-"`
-	// Received counts the packets that arrived, each once; Duplicates came
-	// again, Reordered after a later one of their flow, and Strays were not of this probe.
-	Received   int `json:"received"`
-	Duplicates int `json:"duplicates"`
-	Reordered  int `json:"reordered"`
-	Strays     int `json:"strays"`
-	// Overflowed packets are lost to the listener's own full buffer, of
-	// BufferBytes: they are no loss of the system's.
-	Overflowed  int `json:"overflowed"`
-	BufferBytes int `json:"-"`
+	Packets []sample.OneWay
+	Counts
+	// BufferBytes of the listener.
+	BufferBytes int
 
 	count int
 	// latest sequence number of each flow.
 	latest []int64
 }
-
-// Lost are the packets that never arrived.
-func (h Heard) Lost() int { return len(h.Packets) - h.Received }
 
 // Listen receives until Count packets of each flow have arrived, until none has for
 // Idle, or until ctx ends. The rows come beside the cause of ctx's end, and beside
@@ -88,6 +93,7 @@ func Listen(ctx context.Context, s ListenSpec) (Heard, error) {
 		return Heard{}, err
 	}
 	h := Heard{Packets: make([]sample.OneWay, s.Flows*s.Count), count: s.Count, latest: make([]int64, s.Flows)}
+	h.Lost = len(h.Packets)
 	for i := range h.Packets {
 		h.Packets[i].Flow, h.Packets[i].Sequence = int32(i/s.Count), int64(i%s.Count) //nolint:gosec // within flowsMax
 	}
@@ -216,6 +222,7 @@ func (h *Heard) record(payload []byte, arrivedNs, readNs int64) {
 	}
 	row.SentNs, row.ReceivedNs, row.ReadNs = p.sentNs, arrivedNs, readNs
 	h.Received++
+	h.Lost--
 	if p.sequence < h.latest[p.flow] {
 		h.Reordered++
 	}

@@ -106,8 +106,8 @@ func TestLostDuplicateAndStrayPackets(t *testing.T) {
 	if h.err != nil {
 		t.Fatal(h.err)
 	}
-	if h.Received != 3 || h.Lost() != 1 || h.Duplicates != 1 || h.Reordered != 2 || h.Strays != 2 {
-		t.Errorf("received %d, lost %d, duplicates %d, reordered %d, strays %d; want 3, 1, 1, 2, 2", h.Received, h.Lost(), h.Duplicates, h.Reordered, h.Strays)
+	if h.Received != 3 || h.Lost != 1 || h.Duplicates != 1 || h.Reordered != 2 || h.Strays != 2 {
+		t.Errorf("received %d, lost %d, duplicates %d, reordered %d, strays %d; want 3, 1, 1, 2, 2", h.Received, h.Lost, h.Duplicates, h.Reordered, h.Strays)
 	}
 	for i := range h.Packets {
 		if i == 2 {

@@ -374,8 +374,8 @@ static void handle(struct daemon *d, uint64_t about)
 	}
 }
 
-/* list has polls look at the clients that there are, and at no others. */
-static void list(struct daemon *d)
+/* list_active has polls look at the clients that there are, and at no others. */
+static void list_active(struct daemon *d)
 {
 	d->actives = 0;
 	for (uint16_t i = 0; i < CLIENTS_MAX; i++) {
@@ -398,7 +398,7 @@ static void keep(struct daemon *d)
 		handle(d, event[i].data.u64);
 	}
 	if (events > 0) {
-		list(d);
+		list_active(d);
 	}
 	for (int i = 0; i < d->actives; i++) {
 		struct client *c = &d->client[d->active[i]];
