@@ -211,6 +211,7 @@ static void enqueue(struct daemon *d, struct client *c, const struct wire_slot *
 	struct frame_path path = { .tagged = d->config.tagged, .priority = class_of(slot->priority) };
 	struct sched_packet p = { .class = class_of(slot->priority) };
 	struct hop hop;
+	enum sched_fate fate;
 
 	if (!s || slot->bytes > frame_payload_max(slot->to) || slot->to_port == 0 ||
 	    !own_address(who, s, slot->to, path.from.ip)) {
@@ -222,7 +223,8 @@ static void enqueue(struct daemon *d, struct client *c, const struct wire_slot *
 		return;
 	}
 	memcpy(path.to.mac, hop.mac, 6);
-	if (a->waiting >= a->share) {
+	/* A share that has become smaller may be exceeded, so that there may be nothing left within another. */
+	if (a->waiting >= a->share || d->pool.left == 0) {
 		d->full[p.class]++;
 		return;
 	}
@@ -238,8 +240,11 @@ static void enqueue(struct daemon *d, struct client *c, const struct wire_slot *
 	}
 	p.bytes = sched_wire_bytes(d->pool.bytes[p.handle]);
 	p.txtime_ns = to_tai(&d->times, s->clock, slot->txtime_ns);
-	if (sched_push(d->sched, p, d->times.since_ns, d->times.now_ns) != SCHED_QUEUED) {
+	fate = sched_push(d->sched, p, d->times.since_ns, d->times.now_ns);
+	if (fate == SCHED_LATE || fate == SCHED_EARLY || fate == SCHED_OVERSIZE) {
 		report(c, slot, slot->payload, SO_EE_CODE_TXTIME_INVALID_PARAM);
+	}
+	if (fate != SCHED_QUEUED) {
 		return;
 	}
 	d->pool.origin[p.handle] = (struct origin){
