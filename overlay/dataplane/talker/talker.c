@@ -20,7 +20,7 @@
 #include <time.h>
 
 #define SIZE_MAX_BYTES 1472
-#define ERRORS_NS 200000000 /* after the last packet, until all is known that was not sent */
+#define ERRORS_NS 1000000000 /* after the last packet, until all is known that was not sent */
 #define SPIN_NS 120000 /* from waking up to its time: more than a sleep is late */
 
 /* A packet's payload, big endian; lab/load/oneway has it in Go. */

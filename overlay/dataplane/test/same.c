@@ -20,7 +20,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define LEAD_NS 20000000
+#define LEAD_NS 500000000 /* longer than a busy machine holds a program up */
 #define THREADS 4
 #define EACH 10
 #define BATCH 5
@@ -280,6 +280,6 @@ int main(int argc, char **argv)
 	shapes();
 	copies();
 	processes();
-	usleep(LEAD_NS / 1000 * 3); /* until all have left */
+	usleep(LEAD_NS / 1000 * 3 / 2); /* until all have left */
 	return 0;
 }
