@@ -159,9 +159,12 @@ int main(int argc, char **argv)
 		return bad("it is no IP address:", options[FROM].name, options[FROM].text);
 	}
 	err = port_open(&config.port, options[PORT].text);
+	if (err == -EINVAL) {
+		return bad("there is no such", options[PORT].name, options[PORT].text);
+	}
 	if (err) {
 		fprintf(stderr, "ktsnd: error: open port %s: %s\n", options[PORT].text, strerror(-err));
-		return err == -EINVAL ? 2 : 1;
+		return 1;
 	}
 	config.control = options[CONTROL].text;
 	config.nap_ns = options[NAP].number;

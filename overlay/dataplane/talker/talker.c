@@ -218,6 +218,7 @@ static int parse(struct talk *t, int argc, char **argv)
 		['n'] = &t->count, ['c'] = &t->cycle_ns, ['o'] = &t->offset_ns, ['l'] = &t->lead_ns,
 		['s'] = &t->size, ['p'] = &t->priority, ['f'] = &t->flow,
 	};
+	const char *wrong;
 	bool right = true;
 	int got;
 
@@ -232,9 +233,13 @@ static int parse(struct talk *t, int argc, char **argv)
 		}
 		right = got != '?' && (got == 'm' ? how_of(optarg, &t->how) : number_of(optarg, numbers[got]));
 	}
-	if (!right || argc - optind != 2 || t->count < 1 || t->cycle_ns < 1 || t->offset_ns < 0 || t->priority < 0 ||
-	    t->flow < 0 || t->flow > UINT16_MAX ||
-	    t->size < (long)sizeof(struct payload) || t->size > SIZE_MAX_BYTES) {
+	wrong = !right ? "an option is none of these, or its value is no number" :
+		argc - optind != 2 ? "it takes an address and a port" :
+		t->size < (long)sizeof(struct payload) || t->size > SIZE_MAX_BYTES ? "-s is out of its bounds" :
+		t->count < 1 || t->cycle_ns < 1 ? "-n and -c are at least 1" :
+		t->offset_ns < 0 || t->priority < 0 || t->flow < 0 || t->flow > UINT16_MAX ? "-o, -p and -f are at least 0, -f at most 65535" : NULL;
+	if (wrong) {
+		fprintf(stderr, "ktsn-talker: error: %s\n", wrong);
 		usage(stderr);
 		return 2;
 	}
