@@ -8,17 +8,16 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/vishvananda/netlink"
-	"golang.org/x/sys/unix"
 
 	"skerry.dev/skerry/fabric/identity/identitytest"
 	"skerry.dev/skerry/internal/conntest"
+	"skerry.dev/skerry/internal/thread"
 )
 
 // cluster is a network namespace in which all of 10.0.0.0/24 is local.
@@ -27,23 +26,8 @@ type cluster struct {
 	netns     *os.File
 }
 
-// onThread runs f on a thread that ends with it.
-func onThread(f func() error) error {
-	done := make(chan error)
-	go func() {
-		runtime.LockOSThread()
-		done <- f()
-	}()
-	return <-done
-}
-
 func (c cluster) within(f func() error) error {
-	return onThread(func() error {
-		if err := unix.Setns(int(c.netns.Fd()), unix.CLONE_NEWNET); err != nil {
-			return err
-		}
-		return f()
-	})
+	return thread.InNet(int(c.netns.Fd()), f)
 }
 
 // newClusters makes two, with a link between them and nothing else in common.
@@ -54,10 +38,7 @@ func newClusters(t *testing.T) [2]cluster {
 	}
 	all := [2]cluster{{name: "c1", wan: "192.0.2.1"}, {name: "c2", wan: "192.0.2.2"}}
 	for i := range all {
-		err := onThread(func() (err error) {
-			if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
-				return err
-			}
+		err := thread.InFreshNet(func() (err error) {
 			if all[i].netns, err = os.Open("/proc/thread-self/ns/net"); err != nil || i == 0 {
 				return err
 			}

@@ -12,6 +12,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"skerry.dev/skerry/internal/thread"
 )
 
 // Flow is a run of packets from one node to another.
@@ -77,7 +79,7 @@ func (f Flow) Run() (_ Arrivals, err error) {
 	}
 	sent := make([]time.Time, f.Count)
 	ended := make(chan error, 1)
-	go func() { ended <- inThread(func() error { return f.send(sender, sent) }) }()
+	go func() { ended <- thread.Do(func() error { return f.send(sender, sent) }) }()
 	arrivals, receiveErr := f.receive(sender, receiver)
 	if err := errors.Join(<-ended, receiveErr); err != nil {
 		return nil, err

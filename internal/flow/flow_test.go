@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"golang.org/x/sys/unix"
+	"skerry.dev/skerry/internal/thread"
 )
 
 // arrived makes arrivals of sequence numbers; the delay is the number in ns.
@@ -91,10 +91,7 @@ func TestRunOverAPlainNetwork(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("needs root, to make network namespaces")
 	}
-	err := inThread(func() error {
-		if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
-			return err
-		}
+	err := thread.InFreshNet(func() error {
 		n, err := Make()
 		if err != nil {
 			return err

@@ -6,11 +6,12 @@ import (
 	"net"
 	"net/netip"
 	"os"
-	"runtime"
 
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netns"
 	"golang.org/x/sys/unix"
+
+	"skerry.dev/skerry/internal/thread"
 )
 
 // Network is a WAN between two clusters: c1 with two nodes and c2 with one. The
@@ -98,10 +99,7 @@ func makeBridge(name, router string) error {
 
 func makeNode(bridge, port string, address netip.Addr) (Node, error) {
 	n := Node{Port: port, Address: address}
-	err := inThread(func() (err error) {
-		if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
-			return err
-		}
+	err := thread.InFreshNet(func() (err error) {
 		n.netns, err = os.Open("/proc/thread-self/ns/net")
 		return err
 	})
@@ -153,10 +151,7 @@ func named(name string) netlink.LinkAttrs {
 // socket makes a UDP socket in the node's namespace, bound to its address.
 func (n Node) socket() (int, error) {
 	fd := -1
-	err := inThread(func() (err error) {
-		if err := unix.Setns(int(n.netns.Fd()), unix.CLONE_NEWNET); err != nil {
-			return err
-		}
+	err := thread.InNet(int(n.netns.Fd()), func() (err error) {
 		fd, err = unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 		return err
 	})
@@ -167,14 +162,4 @@ func (n Node) socket() (int, error) {
 		return -1, errors.Join(fmt.Errorf("bind socket in %s: %w", n.Port, err), unix.Close(fd))
 	}
 	return fd, nil
-}
-
-// inThread runs f on a thread that ends with it.
-func inThread(f func() error) error {
-	result := make(chan error)
-	go func() {
-		runtime.LockOSThread()
-		result <- f()
-	}()
-	return <-result
 }

@@ -11,7 +11,6 @@ import (
 	"net/netip"
 	"os"
 	"os/exec"
-	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -21,6 +20,7 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
+	"skerry.dev/skerry/internal/thread"
 	"skerry.dev/skerry/lab/capture"
 )
 
@@ -33,10 +33,7 @@ func newWorld(t *testing.T) world {
 		t.Skip("needs root: a network namespace is made")
 	}
 	var w world
-	err := onThread(func() (err error) {
-		if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
-			return err
-		}
+	err := thread.InFreshNet(func() (err error) {
 		if w.net, err = os.Open("/proc/thread-self/ns/net"); err != nil {
 			return err
 		}
@@ -49,23 +46,8 @@ func newWorld(t *testing.T) world {
 	return w
 }
 
-// onThread runs f on a thread that ends afterwards.
-func onThread(f func() error) error {
-	done := make(chan error)
-	go func() {
-		runtime.LockOSThread()
-		done <- f()
-	}()
-	return <-done
-}
-
 func (w world) within(f func() error) error {
-	return onThread(func() error {
-		if err := unix.Setns(int(w.net.Fd()), unix.CLONE_NEWNET); err != nil {
-			return err
-		}
-		return f()
-	})
+	return thread.InNet(int(w.net.Fd()), f)
 }
 
 // both are the two sides of lo.

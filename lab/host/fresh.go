@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"skerry.dev/skerry/internal/cgroup"
+	"skerry.dev/skerry/internal/thread"
 )
 
 // Root is the folder that holds the files of every lab.
@@ -27,7 +28,7 @@ func RequireRoot() error {
 // with it: what f tries there leaves nothing, nor do programs that it starts and
 // waits for.
 func Fresh(f func() error) error {
-	return inThread(func() error {
+	return thread.Do(func() error {
 		if err := unix.Unshare(unix.CLONE_FS | unix.CLONE_NEWNET | unix.CLONE_NEWNS); err != nil {
 			return fmt.Errorf("make namespaces: %w", err)
 		}

@@ -6,7 +6,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
@@ -14,26 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"skerry.dev/skerry/internal/cgroup"
+	"skerry.dev/skerry/internal/thread"
 )
-
-// inThread runs f on an OS thread of its own, which ends afterwards: f may
-// change the thread's namespaces and control groups, and what it starts
-// inherits them. The main thread cannot end, so it only lends its goroutine's
-// place while another thread does the work.
-func inThread(f func() error) error {
-	result := make(chan error)
-	go func() {
-		runtime.LockOSThread() // not unlocked after f, so that the thread ends
-		if unix.Gettid() != unix.Getpid() {
-			result <- f()
-			return
-		}
-		err := inThread(f)
-		runtime.UnlockOSThread()
-		result <- err
-	}()
-	return <-result
-}
 
 // holder is the process that keeps a node's namespaces alive. It does nothing:
 // when it ends, the kernel removes the namespaces and all that is in them.
@@ -48,7 +29,7 @@ type holder struct {
 // file, and starts the holder in it.
 func hold(agent, hostname, hostsFile string, group cgroup.Group) (holder, error) {
 	var h holder
-	err := inThread(func() error {
+	err := thread.Do(func() error {
 		if err := unix.Unshare(unix.CLONE_FS | unix.CLONE_NEWNET | unix.CLONE_NEWNS | unix.CLONE_NEWUTS); err != nil {
 			return fmt.Errorf("cannot create network namespaces: %w", err)
 		}
@@ -133,7 +114,7 @@ func (h holder) join() error {
 // inNode runs f on a thread in a holder's namespaces; the zero holder stands
 // for the machine itself.
 func inNode(h holder, f func() error) error {
-	return inThread(func() error {
+	return thread.Do(func() error {
 		if h.Pid != 0 {
 			if err := h.enter(); err != nil {
 				return err
@@ -172,7 +153,7 @@ func startTime(pid int) (uint64, error) {
 }
 
 // startIn starts a command as a member of a control group. The calling thread
-// must be one of inThread.
+// must be one of thread.Do.
 func startIn(group cgroup.Group, cmd *exec.Cmd) error {
 	placed, err := group.Place(cmd.SysProcAttr)
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"skerry.dev/skerry/internal/cgroup"
+	"skerry.dev/skerry/internal/thread"
 	"skerry.dev/skerry/lab/impair/emulator"
 	"skerry.dev/skerry/lab/impair/netem"
 	"skerry.dev/skerry/lab/impair/userspace"
@@ -50,7 +51,7 @@ func probeLinks() []Finding {
 
 // try completes a finding of the network by trying it in a fresh namespace.
 func (f *Finding) try(probe func() error) {
-	err := inFreshNet(probe)
+	err := thread.InFreshNet(probe)
 	f.Here = err == nil
 	if f.Here {
 		f.Remedy = ""
@@ -72,7 +73,7 @@ func probeRoot() Finding {
 
 func probeNamespaces() Finding {
 	f := Finding{What: "namespaces", Needed: true, Here: true, Detail: "network, mount and UTS namespaces can be made"}
-	err := inThread(func() error {
+	err := thread.Do(func() error {
 		return unix.Unshare(unix.CLONE_FS | unix.CLONE_NEWNET | unix.CLONE_NEWNS | unix.CLONE_NEWUTS)
 	})
 	if err != nil {
@@ -98,7 +99,7 @@ func probeGroups() Finding {
 
 func probeRealTime() Finding {
 	f := Finding{What: "real-time priority", Here: true, Detail: "SCHED_FIFO is allowed"}
-	if err := inThread(func() error { return userspace.BecomeFIFO(userspace.Priority) }); err != nil {
+	if err := thread.Do(func() error { return userspace.BecomeFIFO(userspace.Priority) }); err != nil {
 		f.Here, f.Detail = false, err.Error()
 		f.Remedy = "allow it (CAP_SYS_NICE; rt_runtime of the control group): without it links are late more often"
 	}
@@ -130,14 +131,4 @@ func probeCores() Finding {
 		f.Remedy = "the userspace back end takes a core of its own: give the machine two"
 	}
 	return f
-}
-
-// inFreshNet runs f on a thread in a network namespace of its own.
-func inFreshNet(f func() error) error {
-	return inThread(func() error {
-		if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
-			return fmt.Errorf("make network namespace: %w", err)
-		}
-		return f()
-	})
 }

@@ -11,7 +11,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
@@ -23,6 +22,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"skerry.dev/skerry/internal/netnstest"
+	"skerry.dev/skerry/internal/thread"
 	"skerry.dev/skerry/overlay/control"
 )
 
@@ -99,16 +99,7 @@ func built(t *testing.T, program string) string {
 // there calls in the far namespace.
 func (l *lan) there(call func() error) {
 	l.t.Helper()
-	done := make(chan error)
-	go func() {
-		runtime.LockOSThread() // and never unlocked: the thread ends with the goroutine
-		if err := netns.Set(l.far); err != nil {
-			done <- err
-			return
-		}
-		done <- call()
-	}()
-	must(l.t, <-done)
+	must(l.t, thread.InNet(int(l.far), call))
 }
 
 // listen opens a socket at the far end.

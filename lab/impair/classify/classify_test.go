@@ -5,13 +5,12 @@ import (
 	"fmt"
 	"net/netip"
 	"os"
-	"runtime"
 	"testing"
 
 	"github.com/google/nftables"
 	"github.com/google/nftables/expr"
-	"golang.org/x/sys/unix"
 
+	"skerry.dev/skerry/internal/thread"
 	"skerry.dev/skerry/lab/impair"
 )
 
@@ -21,16 +20,7 @@ func inFreshNet(t *testing.T, f func() error) {
 	if os.Geteuid() != 0 {
 		t.Skip("needs root: a network namespace is made")
 	}
-	result := make(chan error)
-	go func() {
-		runtime.LockOSThread() // not unlocked, so that the thread ends
-		err := unix.Unshare(unix.CLONE_NEWNET)
-		if err == nil {
-			err = f()
-		}
-		result <- err
-	}()
-	if err := <-result; err != nil {
+	if err := thread.InFreshNet(f); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -39,14 +39,13 @@ package netem
 import (
 	"errors"
 	"fmt"
-	"runtime"
 	"sync"
 
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netlink/nl"
-	"github.com/vishvananda/netns"
 	"golang.org/x/sys/unix"
 
+	"skerry.dev/skerry/internal/thread"
 	"skerry.dev/skerry/lab/impair"
 	"skerry.dev/skerry/lab/impair/classify"
 	"skerry.dev/skerry/lab/impair/recording"
@@ -71,26 +70,7 @@ func (e *UnsupportedError) Unwrap() error { return e.Err }
 // Probe makes every kind of qdisc that a direction can need, in a network
 // namespace of its own. Where the kernel lacks one it is an *UnsupportedError.
 func Probe() error {
-	result := make(chan error, 1)
-	go func() {
-		runtime.LockOSThread()
-		home, err := netns.Get()
-		if err != nil {
-			result <- fmt.Errorf("probe netem: %w", err)
-			return
-		}
-		defer func() { _ = home.Close() }()
-		if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
-			result <- fmt.Errorf("probe netem: make network namespace: %w", err)
-			return
-		}
-		result <- probeHere()
-		// A thread that cannot return stays locked, and so ends here.
-		if netns.Set(home) == nil {
-			runtime.UnlockOSThread()
-		}
-	}()
-	return <-result
+	return thread.InFreshNet(probeHere)
 }
 
 func probeHere() error {
