@@ -97,20 +97,24 @@ func probeSystems() []host.Finding {
 		p, err := system.LoadPlugin(systems.FS, name)
 		if err != nil {
 			f.Here, f.Detail = false, err.Error()
-		} else if lacks := p.Missing(); len(lacks) > 0 {
-			f.Here, f.Detail, f.Remedy = false, "lacks "+programsOf(lacks), verb.Hint(errors.Join(lacks...))
+		} else if lacks := errors.Join(append(p.Missing(), p.KernelLacks())...); lacks != nil {
+			f.Here, f.Detail, f.Remedy = false, "lacks "+namesOf(lacks), verb.Hint(lacks)
 		}
 		findings = append(findings, f)
 	}
 	return findings
 }
 
-// programsOf names the programs that a system lacks.
-func programsOf(lacks []error) string {
+// namesOf names the programs and queueing disciplines that a system lacks, of errors that are
+// joined.
+func namesOf(lacks error) string {
 	var names []string
-	for _, err := range lacks {
+	for _, err := range lacks.(interface{ Unwrap() []error }).Unwrap() {
 		if m, ok := errors.AsType[*system.MissingError](err); ok {
 			names = append(names, m.Need.Program)
+		}
+		if q, ok := errors.AsType[*system.QdiscError](err); ok {
+			names = append(names, q.Qdiscs...)
 		}
 	}
 	return strings.Join(names, ", ")

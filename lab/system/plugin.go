@@ -38,6 +38,8 @@ type Plugin struct {
 	Variants []string `yaml:"variants,omitempty"`
 	// Needs lists programs that must be on the machine, or can be built.
 	Needs []Need `yaml:"needs,omitempty"`
+	// Qdiscs are queueing disciplines that the kernel must have.
+	Qdiscs []string `yaml:"qdiscs,omitempty"`
 	// Hosts says how it runs on the hosts substrate, Kubernetes how it does on that;
 	// each where it does.
 	Hosts      *Substrate `yaml:"hosts,omitempty"`

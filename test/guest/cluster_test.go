@@ -2,7 +2,6 @@ package guest_test
 
 import (
 	"context"
-	"errors"
 	"flag"
 	"os"
 	"os/exec"
@@ -78,31 +77,21 @@ type furniture struct{ programs, modules, files []string }
 func inGuest(t *testing.T, has furniture, experiment string, test func(*testing.T)) {
 	if guest.Inside() {
 		prepare(t)
+		tell(t, "skerry", "kube", "bundle", "import", bundleFile)
+		must(t, os.Remove(bundleFile))
 		test(t)
 		return
 	}
 	if !*clusterFlag {
 		t.Skip("takes minutes: -cluster asks for it")
 	}
-	missing := new(guest.MissingError)
-	if err := guest.Needs(); errors.As(err, &missing) {
-		t.Skip(missing)
-	}
-	dir := t.TempDir()
-	files := map[string]string{bundleFile: filepath.Join(dir, "bundle"), experimentFile: experiment, "/etc/passwd": "/etc/passwd"}
+	machine := newMachine(t)
+	files := map[string]string{bundleFile: filepath.Join(t.TempDir(), "bundle"), experimentFile: experiment, "/etc/passwd": "/etc/passwd"}
 	for _, file := range has.files {
 		files[file] = file
 	}
-	machine := guest.Machine{
-		Init: filepath.Join(dir, "init"), Args: []string{"-test.v", "-test.run=^" + t.Name() + "$"},
-		Programs: slices.Clone(has.programs), Files: files, Modules: has.modules, Large: true,
-	}
-	must(t, guest.Build(t.Context(), machine.Init, ".", "test", "-c"))
-	for _, name := range []string{"skerry", "skerry-agent"} {
-		file := filepath.Join(dir, name)
-		must(t, guest.Build(t.Context(), file, "skerry.dev/skerry/cmd/"+name, "build"))
-		machine.Programs = append(machine.Programs, file)
-	}
+	machine.Programs, machine.Files, machine.Modules, machine.Large = slices.Clone(has.programs), files, has.modules, true
+	addSkerry(t, &machine)
 	bundle, err := os.Create(files[bundleFile])
 	must(t, err)
 	must(t, gobuild.Builder{Catalogue: kube.Catalogue()}.Export(t.Context(), bundle))
@@ -112,7 +101,7 @@ func inGuest(t *testing.T, has furniture, experiment string, test func(*testing.
 	must(t, machine.Run(ctx, t.Output()))
 }
 
-// prepare makes the guest's machine one that clusters can be taken up on.
+// prepare makes the guest's machine one that labs, and clusters, can be taken up on.
 func prepare(t *testing.T) {
 	must(t, guest.NewRoot())
 	tree, err := cgroup.FindHere()
@@ -124,8 +113,6 @@ func prepare(t *testing.T) {
 	t.Setenv("XDG_CACHE_HOME", "/tmp/cache")
 	t.Setenv("HOME", "/tmp")
 	t.Cleanup(func() { tellLogs(t) })
-	tell(t, "skerry", "kube", "bundle", "import", bundleFile)
-	must(t, os.Remove(bundleFile))
 }
 
 // testIPVS runs an experiment, of which every request is to be answered by way of a kube-proxy

@@ -49,19 +49,7 @@ func TestGuest(t *testing.T) {
 		t.Run("lab", testLab)
 		return
 	}
-	if testing.Short() {
-		t.Skip("boots a virtual machine, which takes half a minute")
-	}
-	missing := new(guest.MissingError)
-	if err := guest.Needs(); errors.As(err, &missing) {
-		t.Skip(missing)
-	}
-	init := filepath.Join(t.TempDir(), "init")
-	must(t, guest.Build(t.Context(), init, ".", "test", "-c"))
-	ctx, cancel := context.WithTimeout(t.Context(), bootTimeout)
-	defer cancel()
-	var said bytes.Buffer
-	machine := guest.Machine{Init: init, Args: []string{"-test.v", "-test.run=^TestGuest$"}}
+	machine := newMachine(t)
 	for _, name := range underlayPrograms {
 		if _, err := exec.LookPath(name); err != nil {
 			t.Log("without WireGuard, which needs it:", err)
@@ -69,6 +57,40 @@ func TestGuest(t *testing.T) {
 		}
 		machine.Programs = append(machine.Programs, name)
 	}
+	boot(t, machine)
+}
+
+// newMachine is a guest that runs the test that asks for it.
+func newMachine(t *testing.T) guest.Machine {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("boots a virtual machine, which takes half a minute")
+	}
+	missing := new(guest.MissingError)
+	if err := guest.Needs(); errors.As(err, &missing) {
+		t.Skip(missing)
+	}
+	machine := guest.Machine{Init: filepath.Join(t.TempDir(), "init"), Args: []string{"-test.v", "-test.run=^" + t.Name() + "$"}}
+	must(t, guest.Build(t.Context(), machine.Init, ".", "test", "-c"))
+	return machine
+}
+
+// addSkerry builds the programs that run experiments, for a guest.
+func addSkerry(t *testing.T, machine *guest.Machine) {
+	t.Helper()
+	for _, name := range []string{"skerry", "skerry-agent"} {
+		file := filepath.Join(t.TempDir(), name)
+		must(t, guest.Build(t.Context(), file, "skerry.dev/skerry/cmd/"+name, "build"))
+		machine.Programs = append(machine.Programs, file)
+	}
+}
+
+// boot has the guest run its test.
+func boot(t *testing.T, machine guest.Machine) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), bootTimeout)
+	defer cancel()
+	var said bytes.Buffer
 	if err := machine.Run(ctx, &said); err != nil {
 		t.Fatalf("%v:\n%s", err, &said)
 	}

@@ -1,8 +1,6 @@
 package guest_test
 
 import (
-	"bytes"
-	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -35,34 +33,17 @@ func TestTaprio(t *testing.T) {
 		testTaprio(t)
 		return
 	}
-	if testing.Short() {
-		t.Skip("boots a virtual machine, which takes half a minute")
-	}
-	missing := new(guest.MissingError)
-	if err := guest.Needs(); errors.As(err, &missing) {
-		t.Skip(missing)
-	}
+	machine := newMachine(t)
 	script, err := filepath.Abs(scriptProgram)
 	must(t, err)
-	tc, err := exec.LookPath("tc")
-	if err != nil {
-		t.Skip("no tc, which the package iproute2 has")
-	}
 	if _, err := os.Stat(script); err != nil {
 		t.Skipf("%v: overlay/dataplane/build.sh builds it, with meson", err)
 	}
-	init := filepath.Join(t.TempDir(), "init")
-	must(t, guest.Build(t.Context(), init, ".", "test", "-c"))
-	ctx, cancel := context.WithTimeout(t.Context(), bootTimeout)
-	defer cancel()
-	var said bytes.Buffer
-	machine := guest.Machine{
-		Init: init, Args: []string{"-test.v", "-test.run=^TestTaprio$"}, Programs: []string{script, tc}, Modules: []string{"sch_taprio", "sch_etf"},
+	if _, err := exec.LookPath("tc"); err != nil {
+		t.Skip("no tc, which the package iproute2 has")
 	}
-	if err := machine.Run(ctx, &said); err != nil {
-		t.Fatalf("%v:\n%s", err, &said)
-	}
-	t.Logf("the guest's tests:\n%s", &said)
+	machine.Programs, machine.Modules = []string{script, "tc"}, []string{"sch_taprio", "sch_etf"}
+	boot(t, machine)
 }
 
 const (

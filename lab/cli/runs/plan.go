@@ -1,6 +1,7 @@
 package runs
 
 import (
+	"errors"
 	"fmt"
 	"path/filepath"
 	"runtime"
@@ -117,8 +118,11 @@ such as nebula+haproxy-mtls. docs/systems.md says how to write one.`,
 					needs[i] += " (module)"
 				}
 			}
-			if missing := p.Missing(); len(missing) > 0 {
-				here = "no: " + verb.Hint(missing[0])
+			for _, qdisc := range p.Qdiscs {
+				needs = append(needs, qdisc+" (qdisc)")
+			}
+			if err := errors.Join(append(p.Missing(), p.KernelLacks())...); err != nil {
+				here = "no: " + verb.Hint(err)
 			}
 			_, _ = fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", p.Name, p.Kind, console.Dash(strings.Join(needs, ", ")), here, p.Summary)
 		}

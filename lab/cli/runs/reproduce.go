@@ -199,7 +199,8 @@ func notHere(err error) bool {
 		return true
 	}
 	_, lacks := errors.AsType[*system.MissingError](err)
-	return lacks
+	_, without := errors.AsType[*system.QdiscError](err)
+	return lacks || without
 }
 
 // named are the experiments that an id means: the one of that name, else those

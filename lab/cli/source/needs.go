@@ -24,7 +24,7 @@ func (s File) Missing() error {
 }
 
 // Lacks are what this machine has not of the programs that the experiment's
-// systems, workloads and load tools need, each once.
+// systems, workloads and load tools need, and its kernel of what systems do, each once.
 func (s File) Lacks() []error {
 	var all []error
 	said := map[string]bool{}
@@ -38,6 +38,7 @@ func (s File) Lacks() []error {
 	}
 	for _, name := range s.Systems {
 		add(s.Stacks[name].Missing()...)
+		add(s.Stacks[name].KernelLacks())
 	}
 	for _, w := range s.Workloads {
 		if broker.Protocol(w.Name) != "" {
@@ -60,14 +61,19 @@ func (s File) Build(ctx context.Context, tell func(line string)) error {
 	return nil
 }
 
-// NotRunnable says of each cell that the machine's cores cannot carry, by its
-// ID, why. The error is that of the first where nothing is left to run.
+// NotRunnable says of each cell that the machine's cores cannot carry, or that needs
+// what its kernel lacks, by its ID, why. The error is that of the first where nothing is
+// left to run.
 func (s File) NotRunnable(cores int) (map[string]string, error) {
 	lacks, all := map[string]string{}, s.Cells()
+	kernel := map[string]error{}
+	for _, name := range s.Systems {
+		kernel[name] = s.Stacks[name].KernelLacks()
+	}
 	var first error
 	for _, cell := range all {
 		budget := cell.CoreBudget(s.Stacks[cell.System].Need(len(s.Topology.Nodes())))
-		if err := budget.NotRunnable(cores); err != nil {
+		if err := cmp.Or(kernel[cell.System], budget.NotRunnable(cores)); err != nil {
 			lacks[cell.ID()] = err.Error()
 			first = cmp.Or(first, fmt.Errorf("cell %s: %w", cell, err))
 		}

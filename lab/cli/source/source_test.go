@@ -12,6 +12,7 @@ import (
 	"skerry.dev/skerry/internal/gobuild"
 	"skerry.dev/skerry/lab/cli/source"
 	"skerry.dev/skerry/lab/experiment"
+	"skerry.dev/skerry/lab/system"
 )
 
 const small = `name: small
@@ -23,13 +24,15 @@ load: {iterations: 10}
 repetitions: 1
 `
 
-// plugins is a folder of two systems, of which one takes cores and lacks a program.
+// plugins is a folder of three systems: one takes cores and lacks a program, one asks of the
+// kernel what none has.
 func plugins(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
 	for name, more := range map[string]string{
 		"direct":   "hosts:\n",
 		"spinning": "needs: [{program: skerry-nonesuch, package: nonesuch}]\nhosts:\n  busyLoops: 1000\n",
+		"timed":    "qdiscs: [nonesuch]\nhosts:\n",
 	} {
 		text := "name: " + name + "\nkind: interconnect\nsummary: for tests\n" + more +
 			"  route: [client, service]\n  address: \"{{.Service.IP}}:{{.Service.Port}}\"\n"
@@ -67,6 +70,29 @@ func TestParse(t *testing.T) {
 	}
 	if programs, err := s.ClusterPrograms(t.Context(), gobuild.Builder{}, time.Now()); err != nil || programs != nil {
 		t.Errorf("on hosts it has programs of clusters: %v, %v", programs, err)
+	}
+}
+
+// Cells that the kernel cannot carry are not run, and the others are.
+func TestNotRunnableByTheKernel(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("needs root: a queueing discipline is tried in a network namespace")
+	}
+	for _, c := range []struct {
+		systems string
+		all     bool
+	}{{"[direct, timed]", false}, {"[timed]", true}} {
+		s, err := source.Parse("small.yaml", []byte(strings.Replace(small, "[direct, spinning]", c.systems, 1)), plugins(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		lacks, err := s.NotRunnable(2)
+		if _, all := errors.AsType[*system.QdiscError](err); len(lacks) != 1 || all != c.all {
+			t.Errorf("of %s %v cannot run, %v", c.systems, lacks, err)
+		}
+		if all := s.Lacks(); len(all) != 1 || !strings.Contains(all[0].Error(), "queueing discipline nonesuch") {
+			t.Errorf("%s lacks %v", c.systems, all)
+		}
 	}
 }
 
