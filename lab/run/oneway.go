@@ -34,8 +34,6 @@ const (
 	// talkerLead is how long before its time a talker hands a packet over, where it does:
 	// longer than a thread waits for its core here.
 	talkerLead = 20 * time.Millisecond
-	// trafficClasses of IEEE 802.1Q: talkers take turns in them, from the highest.
-	trafficClasses = 8
 )
 
 // contact is a listener at the service's node and the talkers at the client's.
@@ -139,8 +137,8 @@ func (r *runner) talk(ctx context.Context, c contact, address string) (host.Use,
 		command := c.Talker
 		command.Args = append(command.Args[:len(command.Args):len(command.Args)], talkerProgram, "-m", c.Sends,
 			"-f", strconv.Itoa(i), "-n", strconv.Itoa(c.count), "-c", strconv.FormatInt(int64(c.cycle), 10),
-			"-o", strconv.FormatInt(int64(c.cycle)*int64(i)/int64(c.Cell.Threads), 10), "-l", strconv.FormatInt(int64(talkerLead), 10),
-			"-s", strconv.Itoa(int(c.Cell.Size)), "-p", strconv.Itoa(trafficClasses-1-i%trafficClasses), hostname, port)
+			"-o", strconv.FormatInt(int64(oneway.Offset(i, c.Cell.Threads, c.cycle)), 10), "-l", strconv.FormatInt(int64(talkerLead), 10),
+			"-s", strconv.Itoa(int(c.Cell.Size)), "-p", strconv.Itoa(oneway.Priority(i)), hostname, port)
 		command.Node, command.Name = r.Experiment.Topology.Client, fmt.Sprintf("%s%d", loadName, i+1)
 		talking.Go(func() (err error) {
 			uses[i], err = r.talkOnce(ctx, command)
