@@ -81,6 +81,11 @@ func selectorOf(name string) string          { return "app=" + name }
 func (c *Cluster) Deploy(ctx context.Context, w Workload) error {
 	ctx, cancel := context.WithTimeout(ctx, deployTimeout)
 	defer cancel()
+	return c.deploy(ctx, w)
+}
+
+// deploy is Deploy for as long as its context lasts.
+func (c *Cluster) deploy(ctx context.Context, w Workload) error {
 	var hosts []string
 	for _, ref := range w.Nodes {
 		m, err := c.memberAt(ref)

@@ -48,7 +48,8 @@ func (c *Cluster) AwaitWhole(ctx context.Context, s Setback, workload string) er
 
 // tryOut has a workload served, called from every node, and taken away: the proof that
 // controllers, kubelets and proxies follow the API server again. Each of them waits for
-// itself after it was gone, by up to half a minute, and none says that it does.
+// itself after it was gone, by up to half a minute, a kubelet more than once for one pod,
+// and none says that it does: it takes as long as its context lasts.
 func (c *Cluster) tryOut(ctx context.Context) error {
 	const port = 8080
 	w := Workload{Name: "skerry-whole", Port: port, Args: []string{"serve", "hello-world", "--listen", net.JoinHostPort("0.0.0.0", strconv.Itoa(port))}}
@@ -58,7 +59,7 @@ func (c *Cluster) tryOut(ctx context.Context) error {
 	if err := c.Remove(ctx, w.Name); err != nil { // of a wait that was given up
 		return err
 	}
-	if err := c.Deploy(ctx, w); err != nil {
+	if err := c.deploy(ctx, w); err != nil {
 		return err
 	}
 	if c.options.Proxy != spec.ProxyNone {

@@ -20,7 +20,7 @@ const (
 	evictTimeout = 10 * time.Second
 	// wholeTimeout bounds how long a cluster may take to recover from faults: a program
 	// that has lost its API server asks for it again after half a minute at the latest.
-	wholeTimeout = 2 * time.Minute
+	wholeTimeout = 4 * time.Minute
 )
 
 // errNoPod says that there is nothing to evict.
