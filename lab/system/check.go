@@ -35,20 +35,8 @@ func (p *Plugin) check(document *strict.Document, folder string) error {
 			return document.Errorf(fmt.Sprintf("carries[%d]", i), "protocols are "+strings.Join(known, ", "), "unknown protocol %q", protocol)
 		}
 	}
-	for i, need := range p.Needs {
-		at := fmt.Sprintf("needs[%d]", i)
-		from := 0
-		for _, is := range []bool{need.Package != "", need.Module, need.Own} {
-			if is {
-				from++
-			}
-		}
-		if from != 1 {
-			return document.Errorf(at, "write package: NAME of Debian, module: true, or own: true for one of Skerry's", "the program %q comes from a package, from a module or with Skerry, one of the three", need.Program)
-		}
-		if known := gobuild.Names(); need.Module && !slices.Contains(known, need.Program) {
-			return document.Errorf(at+".program", nearest.Hint(need.Program, known), "no module is pinned for the program %q", need.Program)
-		}
+	if err := p.checkNeeds(document); err != nil {
+		return err
 	}
 	if p.Hosts == nil && p.Kubernetes == nil {
 		return document.Errorf("", "add hosts: or kubernetes:, with how it runs there", "system %q runs nowhere", p.Name)
@@ -67,6 +55,29 @@ func (p *Plugin) check(document *strict.Document, folder string) error {
 		if err := p.checkPods(document, *s, on); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// checkNeeds says the first thing that is wrong with what it needs of the machine.
+func (p *Plugin) checkNeeds(document *strict.Document) error {
+	for i, need := range p.Needs {
+		at := fmt.Sprintf("needs[%d]", i)
+		from := 0
+		for _, is := range []bool{need.Package != "", need.Module, need.Own} {
+			if is {
+				from++
+			}
+		}
+		if from != 1 {
+			return document.Errorf(at, "write package: NAME of Debian, module: true, or own: true for one of Skerry's", "the program %q comes from a package, from a module or with Skerry, one of the three", need.Program)
+		}
+		if known := gobuild.Names(); need.Module && !slices.Contains(known, need.Program) {
+			return document.Errorf(at+".program", nearest.Hint(need.Program, known), "no module is pinned for the program %q", need.Program)
+		}
+	}
+	if i := slices.Index(p.Qdiscs, ""); i >= 0 {
+		return document.Errorf(fmt.Sprintf("qdiscs[%d]", i), "write its kind, as tc does: etf", "a queueing discipline has no name")
 	}
 	return nil
 }

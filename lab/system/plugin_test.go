@@ -58,6 +58,7 @@ func TestBrokenPlugins(t *testing.T) {
 		{"no program of a module", route + address + "needs: [{program: nebulla, module: true}]\n", `test/system.yaml:7:19: no module is pinned for the program "nebulla"`},
 		{"a program of nowhere", route + address + "needs: [{program: x}]\n", `the program "x" comes from a package, from a module or with Skerry`},
 		{"a program of both", route + address + "needs: [{program: nebula, package: nebula, module: true}]\n", `the program "nebula" comes from a package, from a module or with Skerry`},
+		{"a queueing discipline without a name", route + address + "qdiscs: [etf, \"\"]\n", `test/system.yaml:7:15: a queueing discipline has no name`},
 		{"unknown role in the route", "  route: [client, sevrice]\n" + address, `test/system.yaml:5:19: unknown role "sevrice"`},
 		{"unknown role of a step", route + "  start:\n    - {at: moon, run: x}\n" + address, `test/system.yaml:7:7: unknown role "moon"`},
 		{"route over each node", "  route: [client, each]\n" + address, `unknown role "each"`},

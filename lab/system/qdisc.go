@@ -19,12 +19,12 @@ type QdiscError struct {
 
 // Error names them.
 func (e *QdiscError) Error() string {
-	return fmt.Sprintf("system %s needs of the kernel the queueing discipline %s, which it lacks", e.System, strings.Join(e.Qdiscs, ", "))
+	return fmt.Sprintf("system %s needs queueing disciplines that the kernel lacks: %s", e.System, strings.Join(e.Qdiscs, ", "))
 }
 
 // Hint is its remedy.
 func (e *QdiscError) Hint() string {
-	return fmt.Sprintf("modprobe sch_%s, or a kernel that has it, as Debian's", strings.Join(e.Qdiscs, " sch_"))
+	return fmt.Sprintf("modprobe -a sch_%s, or a kernel that has them, as Debian's", strings.Join(e.Qdiscs, " sch_"))
 }
 
 // KernelLacks says what the system needs of the kernel that it lacks, as a *QdiscError.

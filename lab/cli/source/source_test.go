@@ -90,7 +90,7 @@ func TestNotRunnableByTheKernel(t *testing.T) {
 		if _, all := errors.AsType[*system.QdiscError](err); len(lacks) != 1 || all != c.all {
 			t.Errorf("of %s %v cannot run, %v", c.systems, lacks, err)
 		}
-		if all := s.Lacks(); len(all) != 1 || !strings.Contains(all[0].Error(), "queueing discipline nonesuch") {
+		if all := s.Lacks(); len(all) != 1 || !strings.Contains(all[0].Error(), "kernel lacks: nonesuch") {
 			t.Errorf("%s lacks %v", c.systems, all)
 		}
 	}
