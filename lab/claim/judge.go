@@ -42,11 +42,16 @@ type Cell struct {
 // the cell. The error is that of a claim that experiment.Read would refuse.
 //
 // A claim is a family of comparisons, one for each combination that it leaves
-// open, whose intervals hold together with 95 % (measure.Contrast). Of a
-// comparison the claim holds where the interval lies wholly inside what it
-// says, fails where wholly outside, and is inconclusive else. It holds as a
-// whole where it holds of every comparison, and fails where it fails of one;
-// with at: some, the other way round.
+// open. Of a comparison the claim holds where the interval (measure.Contrast)
+// lies wholly inside what it says, fails where wholly outside, and is
+// inconclusive else. It holds as a whole where it holds of every comparison, and
+// fails where it fails of one; with at: some, the other way round.
+//
+// What one comparison is enough for, chance has as many chances to bring about as
+// there are comparisons: their intervals hold together with 95 %. What must be so
+// of every one is not, by chance, more often than of the least clear: there each
+// interval holds with 95 % by itself. It is an intersection–union test (Berger,
+// Multiparameter Hypothesis Testing and Acceptance Sampling, 1982).
 func Judge(claims []experiment.Claim, cells []Cell) ([]Judgement, error) {
 	plain := make([]experiment.Cell, len(cells))
 	for i, c := range cells {
@@ -83,8 +88,10 @@ type limits struct {
 type comparison struct {
 	result Result
 	// label names the cells.
-	label    string
+	label string
+	// estimate is right together with those of so many tests.
 	estimate measure.Estimate
+	tests    int
 	// margin orders comparisons of one result: the one with the least is told.
 	// It is how far inside the limits the interval ends in widths of its own,
 	// for a failure how far outside, negative, and else how far the figure lies
@@ -123,7 +130,10 @@ func (j judge) compare(c experiment.Claim, m experiment.Member, l limits) compar
 	for i, s := range sides {
 		figures[i] = j.draw(s, c.Limit)
 	}
-	result.estimate = measure.Contrast(figures, l.tests, contrastOf(c, xs))
+	result.estimate, result.tests = measure.Contrast(figures, 1, contrastOf(c, xs)), 1
+	if !mustBeOfEvery(c, leaning(c, result.estimate, l)) {
+		result.estimate, result.tests = measure.Contrast(figures, l.tests, contrastOf(c, xs)), l.tests
+	}
 	result.result, result.margin = decide(c, result.estimate, l)
 	switch e := result.estimate; {
 	case math.IsNaN(e.Low):
@@ -152,6 +162,24 @@ func (j judge) sides(c experiment.Claim, m experiment.Member) (sides []experimen
 		}
 	}
 	return sides, xs
+}
+
+// mustBeOfEvery says whether a claim has the result as a whole only where every
+// comparison has it.
+func mustBeOfEvery(c experiment.Claim, r Result) bool {
+	if c.At == experiment.AtSome {
+		return r == Fails
+	}
+	return r == Holds
+}
+
+// leaning is what would be decided were the figure known without error.
+func leaning(c experiment.Claim, e measure.Estimate, l limits) Result {
+	if !math.IsNaN(e.Low) {
+		e.Low, e.High = e.Value, e.Value
+	}
+	result, _ := decide(c, e, l)
+	return result
 }
 
 // decide compares an interval with the limits.

@@ -179,7 +179,7 @@ func why(c experiment.Claim, told comparison, counts map[Result]int, l limits) s
 	case told.why != "":
 		return told.label + ": " + told.why + others
 	case told.result == Inconclusive:
-		return told.label + ": " + unsettled(c, told.estimate, l) + others
+		return told.label + ": " + unsettled(c, told, l) + others
 	case told.result == Holds && l.tests > 1:
 		return "least clearly in " + told.label + others
 	}
@@ -191,7 +191,8 @@ const repetitionsMax = 1000
 
 // unsettled says how many more repetitions would bring the interval clear of
 // every limit that it reaches across.
-func unsettled(c experiment.Claim, e measure.Estimate, l limits) string {
+func unsettled(c experiment.Claim, told comparison, l limits) string {
+	e := told.estimate
 	if c.Kind == experiment.KindCrossing && (math.IsInf(e.Low, 0) || math.IsInf(e.High, 0)) {
 		return "whether the lines cross is open; more repetitions would tell"
 	}
@@ -200,7 +201,7 @@ func unsettled(c experiment.Claim, e measure.Estimate, l limits) string {
 		if math.IsInf(bound, 0) || bound < e.Low || bound > e.High {
 			continue
 		}
-		more, ok := e.More(bound, l.tests)
+		more, ok := e.More(bound, told.tests)
 		if !ok {
 			return "the figure lies at " + figureIn(c, bound) + ", so that no number of repetitions would settle it"
 		}
