@@ -25,11 +25,11 @@ func TestLevel(t *testing.T) {
 		least, most   float64
 	}{
 		"holds of every but one, which lies at the bound": {below, 100, 50, claim.Holds, 0, 0.05},
-		"holds of every":                                  {below, 85, 85, claim.Holds, 0.95, 1},
+		"holds of every": {below, 85, 85, claim.Holds, 0.95, 1},
 		"all lie at the bound, and one seems to fail":     {below, 100, 100, claim.Fails, 0, 0.05},
 		"fails of every but one, which lies at the bound": {at(below, "some"), 100, 200, claim.Fails, 0, 0.05},
-		"fails of every":                                  {at(below, "some"), 118, 118, claim.Fails, 0.95, 1},
-		"all lie at the bound, and one seems to hold":     {at(below, "some"), 100, 100, claim.Holds, 0, 0.05},
+		"fails of every": {at(below, "some"), 118, 118, claim.Fails, 0.95, 1},
+		"all lie at the bound, and one seems to hold": {at(below, "some"), 100, 100, claim.Holds, 0, 0.05},
 	} {
 		rng := rand.New(rand.NewPCG(1, 2))
 		decided := 0.0

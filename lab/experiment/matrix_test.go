@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -40,7 +41,7 @@ func TestPlan(t *testing.T) {
 			}
 		}
 		fmt.Fprintf(&out, "order of seed 7:")
-		for _, slot := range experiment.Order(7, len(cells), e.Repetitions) {
+		for _, slot := range experiment.Order(7, cells, e.Repetitions) {
 			fmt.Fprintf(&out, " %d.%d", slot.Cell, slot.Repetition)
 		}
 		golden(t, "testdata/"+c.name+".txt", out.String()+"\n")
@@ -65,17 +66,26 @@ func TestCellID(t *testing.T) {
 }
 
 func TestOrder(t *testing.T) {
-	const cells, repetitions = 50, 8
+	const scenarios, systems, repetitions = 10, 5, 8
+	var cells []experiment.Cell
+	for i := range scenarios * systems {
+		c := experiment.Cell{System: strconv.Itoa(i % systems)}
+		c.Threads = i / systems
+		cells = append(cells, c)
+	}
 	order := experiment.Order(1, cells, repetitions)
-	if len(order) != cells*repetitions {
-		t.Fatalf("%d slots, want %d", len(order), cells*repetitions)
+	if len(order) != len(cells)*repetitions {
+		t.Fatalf("%d slots, want %d", len(order), len(cells)*repetitions)
 	}
 	var blocks [][]int
 	for r := range repetitions {
 		var block []int
-		for _, s := range order[r*cells : (r+1)*cells] {
+		for i, s := range order[r*len(cells) : (r+1)*len(cells)] {
 			if s.Repetition != r+1 {
 				t.Fatalf("repetition %d stands in block %d", s.Repetition, r+1)
+			}
+			if first := i - i%systems; i > first && cells[s.Cell].Threads != cells[block[first]].Threads {
+				t.Fatalf("block %d has cell %d apart from those that differ in their system alone", r+1, s.Cell)
 			}
 			block = append(block, s.Cell)
 		}
@@ -87,7 +97,8 @@ func TestOrder(t *testing.T) {
 			}
 		}
 	}
-	if slices.Equal(blocks[0], blocks[1]) || slices.IsSorted(blocks[0]) {
+	first := func(block int) []int { return blocks[block][:systems] }
+	if slices.Equal(blocks[0], blocks[1]) || slices.IsSorted(blocks[0]) || slices.IsSorted(first(0)) && slices.IsSorted(first(1)) {
 		t.Error("the blocks are not shuffled, each on its own")
 	}
 	if !slices.Equal(order, experiment.Order(1, cells, repetitions)) {

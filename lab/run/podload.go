@@ -14,6 +14,7 @@ import (
 
 	"skerry.dev/skerry/lab/cluster"
 	"skerry.dev/skerry/lab/host"
+	"skerry.dev/skerry/lab/system"
 )
 
 // ordersFile is the named pipe by which the load in a pod gets its spec. It runs and
@@ -107,13 +108,18 @@ func loadError(err error) error {
 	return fmt.Errorf("load: %w", err)
 }
 
-// stopWith takes the load away and stops the workload meanwhile: each takes its
-// kubelet up to a second.
-func (l *podLoad) stopWith(workload served) (uses []host.Use, err error) {
+// stopWith takes the load away, and stops the system and the workload meanwhile: each takes
+// its kubelets up to a second. The workload is nil where it was never begun.
+func (l *podLoad) stopWith(running *system.Running, workload served) (uses []host.Use, err error) {
 	var stopping errgroup.Group
+	var ofSystem, ofWorkload []host.Use
 	stopping.Go(l.stop)
-	uses, err = workload.stop()
-	return uses, errors.Join(err, stopping.Wait())
+	stopping.Go(func() (err error) { ofSystem, err = running.Stop(); return err })
+	if workload != nil {
+		ofWorkload, err = workload.stop()
+	}
+	err = errors.Join(err, stopping.Wait())
+	return append(ofWorkload, ofSystem...), err
 }
 
 // stop takes the load away, also after an interrupt.

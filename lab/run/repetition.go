@@ -13,6 +13,8 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"skerry.dev/skerry/lab/adapter"
 	"skerry.dev/skerry/lab/cluster"
 	"skerry.dev/skerry/lab/experiment"
@@ -157,23 +159,12 @@ func (r *runner) through(ctx context.Context, a *attempt) (uses []host.Use, err 
 	if err != nil {
 		return nil, err
 	}
+	serving, err := r.bringUp(ctx, a, stack, running)
 	defer func() {
-		stopped, stopErr := running.Stop()
-		uses, err = append(uses, stopped...), errors.Join(err, stopErr)
-	}()
-	if err := r.launchLoad(ctx, a); err != nil { // it starts beside the workload
-		return nil, err
-	}
-	serving, err := r.serve(ctx, a, running.Values())
-	defer func() {
-		stopped, stopErr := a.load.stopWith(serving)
+		stopped, stopErr := a.load.stopWith(running, serving)
 		uses, err = append(uses, stopped...), errors.Join(err, stopErr)
 	}()
 	if err != nil {
-		return nil, err
-	}
-	running.Serve(serving.pods())
-	if err := running.Connect(ctx); err != nil {
 		return nil, err
 	}
 	if uses, err = r.measure(ctx, a, running); err != nil {
@@ -183,6 +174,28 @@ func (r *runner) through(ctx context.Context, a *attempt) (uses []host.Use, err 
 		return nil, err
 	}
 	return uses, nil
+}
+
+// bringUp has the workload serve and the system carry requests to it. A balancer knows its
+// pods from their cluster, so that neither waits for the other; the load's pod starts beside
+// both. What is returned is to be stopped after an error, too.
+func (r *runner) bringUp(ctx context.Context, a *attempt, stack *system.Stack, running *system.Running) (serving served, err error) {
+	if err := r.launchLoad(ctx, a); err != nil {
+		return nil, err
+	}
+	values := running.Values()
+	if stack.Balances() {
+		both, ctx := errgroup.WithContext(ctx)
+		both.Go(func() error { return running.Connect(ctx) })
+		both.Go(func() (err error) { serving, err = r.serve(ctx, a, values); return err })
+		err = both.Wait()
+		return serving, err
+	}
+	if serving, err = r.serve(ctx, a, values); err != nil {
+		return serving, err
+	}
+	running.Serve(serving.pods())
+	return serving, running.Connect(ctx)
 }
 
 // measure drives the load through a system that is up.

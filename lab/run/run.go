@@ -194,7 +194,7 @@ func (r *runner) turns() []Turn {
 		runnable[i] = r.NotRunnable[cell.ID()] == ""
 	}
 	var turns []Turn
-	for _, slot := range experiment.Order(r.Seed, len(cells), r.Experiment.Repetitions) {
+	for _, slot := range experiment.Order(r.Seed, cells, r.Experiment.Repetitions) {
 		if runnable[slot.Cell] {
 			turns = append(turns, Turn{Cell: cells[slot.Cell], Repetition: slot.Repetition})
 		}

@@ -109,6 +109,10 @@ func (s *Stack) On(substrate string) error {
 	return s.check()
 }
 
+// Balances says that what carries requests to the workload finds that by itself, whether or
+// not it is there yet.
+func (s *Stack) Balances() bool { return s.Plugins[len(s.Plugins)-1].Kind == KindBalancer }
+
 // Scales says that the stack goes on when pods come and go: nil, or which plug-in
 // knows those alone that served as it started.
 func (s *Stack) Scales() error {

@@ -111,6 +111,9 @@ func show(ctx context.Context, names []string) error {
 	if err != nil {
 		return err
 	}
+	for _, name := range slices.Concat(proxyExperiments, proxyFaults) {
+		parts[name] = func(ctx context.Context, b *bench) error { return b.contests(ctx, name, name) }
+	}
 	b := &bench{out: os.Stdout, agent: filepath.Join(bin, "skerry-agent")}
 	for _, name := range names {
 		area, ok := areas[name]

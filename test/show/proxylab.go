@@ -2,22 +2,24 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
+	"time"
 
 	"skerry.dev/skerry/lab/report"
 )
 
-const (
-	proxyLabCommand    = "make show AREA=proxy-lab"
-	proxyFaultsCommand = "make show AREA=proxy-faults"
-	// costSystem is the system whose policy has to be the best.
-	costSystem = "skerry-proxy:cost"
+// costSystem is the system whose policy has to be the best.
+const costSystem = "skerry-proxy:cost"
+
+// proxyExperiments are RAP's figures and the cases that its paper lacks; proxyFaults are of
+// a node, a proxy and a control plane that go. Each can be shown alone.
+var (
+	proxyExperiments = []string{"rap-f5", "rap-f6", "rap-f7", "rap-f8", "rap-burst", "rap-broken", "rap-slow-node", "rap-open-loop"}
+	proxyFaults      = []string{"kubernetes-proxy-faults", "kubernetes-proxy-plane-gone"}
 )
 
-// showProxy shows all of the proxy: some three hours, of which its experiments take most.
+// showProxy shows all of the proxy: some four hours, of which its experiments take most.
 func showProxy(ctx context.Context, b *bench) error {
 	for _, part := range []func(context.Context, *bench) error{showProxySim, showProxyPlane, showProxyScale, showProxyLab, showProxyFaults} {
 		if err := part(ctx, b); err != nil {
@@ -27,46 +29,41 @@ func showProxy(ctx context.Context, b *bench) error {
 	return nil
 }
 
-// showProxyLab runs RAP's figures, and the cases that its paper lacks, and has cost be the
-// best system of most cases of a closed loop. Of an open one all serve what comes.
+// showProxyLab runs the proxy's experiments.
 func showProxyLab(ctx context.Context, b *bench) error {
+	return b.contests(ctx, "proxy-lab", proxyExperiments...)
+}
+
+// showProxyFaults shows what clients see of what goes away.
+func showProxyFaults(ctx context.Context, b *bench) error {
+	return b.contests(ctx, "proxy-faults", proxyFaults...)
+}
+
+// contests runs experiments one after the other and prints what is judged of each. In most
+// cases of their closed loops cost has to be the best system; of an open one all serve what
+// comes.
+func (b *bench) contests(ctx context.Context, area string, names ...string) error {
+	command := "make show AREA=" + area
 	best, cases := 0, 0
-	err := b.alone(ctx, proxyLabCommand, func(input report.Input) {
+	for _, name := range names {
+		dir := filepath.Join("runs", "show-"+name+"-"+time.Now().UTC().Format("20060102-150405"))
+		input, err := b.runs(ctx, filepath.Join("experiments", name+".yaml"), dir)
+		if err != nil {
+			return err
+		}
+		b.judged(input, command)
 		for _, c := range served(input.Results) {
 			if cases++; c.best == costSystem {
 				best++
 			}
 		}
-	}, "rap-f5", "rap-f6", "rap-f7", "rap-f8", "rap-burst", "rap-broken", "rap-slow-node", "rap-open-loop")
-	if err != nil {
-		return err
+		_, _ = fmt.Fprintln(b.out, "      "+filepath.Join(dir, "report.html"))
 	}
-	b.print(line{
-		what: fmt.Sprintf("cases of the proxy's experiments, of which %s answers the most requests", costSystem),
-		seen: fmt.Sprintf("%d of %d", best, cases), bound: "more than half", command: proxyLabCommand, pass: 2*best > cases,
-	})
-	return nil
-}
-
-// showProxyFaults shows what clients see of a node, a proxy and a control plane that go.
-func showProxyFaults(ctx context.Context, b *bench) error {
-	return b.alone(ctx, proxyFaultsCommand, func(report.Input) {}, "kubernetes-proxy-faults", "kubernetes-proxy-plane-gone")
-}
-
-// alone runs experiments one after the other, prints what is judged of each, and looks at it.
-func (b *bench) alone(ctx context.Context, command string, look func(report.Input), names ...string) (err error) {
-	dir, err := os.MkdirTemp("", "skerry-show-proxy-")
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	for _, name := range names {
-		input, err := b.runs(ctx, filepath.Join("experiments", name+".yaml"), filepath.Join(dir, name))
-		if err != nil {
-			return err
-		}
-		b.judged(input, command)
-		look(input)
+	if cases > 0 {
+		b.print(line{
+			what: fmt.Sprintf("cases of which %s answers the most requests", costSystem),
+			seen: fmt.Sprintf("%d of %d", best, cases), bound: "more than half", command: command, pass: 2*best > cases,
+		})
 	}
 	return nil
 }
