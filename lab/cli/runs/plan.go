@@ -62,18 +62,17 @@ func printPlan(cmd *cobra.Command, _ string, s source.File) error {
 	cells := s.Cells()
 	w := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
 	_, _ = fmt.Fprintln(w, "CELL\tID\tESTIMATE\tBUSY CORES\tHOPS")
+	lacks, _ := s.NotRunnable(runtime.NumCPU()) // each is told in its line
 	var total time.Duration
 	for _, cell := range cells {
-		path := s.Paths[cell.System]
-		budget := cell.CoreBudget(s.Stacks[cell.System].Need(len(s.Topology.Nodes())))
-		cores := fmt.Sprint(budget.Total().BusyLoops)
-		if err := budget.NotRunnable(runtime.NumCPU()); err != nil {
-			cores = err.Error()
+		path, stack := s.Paths[cell.System], s.Stacks[cell.System]
+		estimate, cores := s.Estimate(cell, path...), lacks[cell.ID()]
+		if cores == "" {
+			total += estimate * time.Duration(s.Repetitions)
+			cores = fmt.Sprint(cell.CoreBudget(stack.Need(len(s.Topology.Nodes()))).Total().BusyLoops)
 		}
-		estimate := s.Estimate(cell, path...)
-		total += estimate * time.Duration(s.Repetitions)
 		hops := cell.Scenario.HopMap(path)
-		hops.Within = s.Stacks[cell.System].Within(s.Places, cell)
+		hops.Within = stack.Within(s.Places, cell)
 		_, _ = fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", cell, cell.ID(), estimate.Round(time.Millisecond), cores, hops)
 	}
 	if err := w.Flush(); err != nil {
