@@ -53,7 +53,7 @@ type Queue struct {
 	InFlight float64       `json:"inFlight"`  // there on average over the last report's time, not on the wire
 	Service  time.Duration `json:"serviceNs"` // what one takes alone, on average over Served of them
 	Served   float64       `json:"served"`    // 0: Service is not known
-	Cores    float64       `json:"cores"`     // that may work at the same time; 0 is taken as 1
+	Cores    float64       `json:"cores"`     // that may work at the same time; 0 is not known
 }
 
 // A Node has endpoints of the Service.

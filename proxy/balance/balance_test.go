@@ -3,6 +3,7 @@ package balance
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 )
@@ -134,6 +135,8 @@ func TestCostDegrades(t *testing.T) {
 	far := three()
 	far.Nodes[1].RTT, far.Nodes[2].RTT = Measured[time.Duration]{}, Measured[time.Duration]{}
 	far.Nodes[1].Far = true
+	small := View{Endpoints: far.Endpoints, Nodes: slices.Clone(far.Nodes)}
+	small.Nodes[0].Queue = Known(Queue{Service: 2 * ms, Served: 100, Cores: 0.05}, 0)
 	for _, c := range []struct {
 		name string
 		view View
@@ -143,6 +146,7 @@ func TestCostDegrades(t *testing.T) {
 		{"a queue that is told", queued(100, 50, 0), 0, "c"},
 		{"one that was told long ago does not count, so home", queued(100, 50, 0), 5 * time.Second, "a"},
 		{"nothing is known: home", View{Endpoints: three().Endpoints, Nodes: []Node{{Name: "a", Local: true}}}, 0, "a"},
+		{"no cores of others: they are no faster than home", small, 0, "a"},
 		{"no round trip: the same zone is nearer", View{Endpoints: far.Endpoints[1:], Nodes: far.Nodes}, 0, "c"},
 	} {
 		b := newWith(t, Options{Policy: Cost}, c.view)

@@ -1,6 +1,7 @@
 package balance
 
 import (
+	"cmp"
 	"math"
 	"time"
 )
@@ -39,19 +40,25 @@ const priorServed = 10
 //
 // What is not known has a stand-in, in this order: without a fresh queue, what this proxy
 // itself has in flight there; without a service time, the least latency seen less the
-// round trips, then what is usual elsewhere; without a round trip, what is usual so far
-// away. Where nothing is known, home costs nothing, so it is home, and without one any.
+// round trips, then what is usual elsewhere; without cores, what is usual elsewhere, so
+// that nobody seems faster for not having told yet; without a round trip, what is usual
+// so far away. Where nothing is known, home costs nothing, so it is home, and without one
+// any.
 type cost struct {
 	Options
 	usual time.Duration // the service time over all nodes; 0 is not known
+	cores float64       // of a node, on average over those that are known; 0 is not known
 	crowd float64       // how many proxies do as this one does
 }
 
 func (p *cost) refresh(f *field, now time.Duration) {
-	var there, own, served, worked float64
+	var there, own, served, worked, cores, told float64
 	p.usual = 0
 	for _, n := range f.nodes {
 		q := n.Queue.Value
+		if n.Queue.Known && q.Cores > 0 {
+			cores, told = cores+q.Cores, told+1
+		}
 		served += q.Served
 		worked += q.Served * float64(q.Service)
 		if !n.Local && n.Queue.fresh(now, p.QueueAge) {
@@ -62,6 +69,7 @@ func (p *cost) refresh(f *field, now time.Duration) {
 			p.usual = s
 		}
 	}
+	p.cores = cores / max(1, told)
 	p.crowd = min(crowdMost, max(1, there/max(own, 1e-3)))
 	if served > 0 {
 		p.usual = time.Duration(worked / served)
@@ -115,22 +123,22 @@ func (p *cost) ofEndpoint(e *endpoint, now time.Duration) float64 {
 func (p *cost) weighed(e *endpoint, gamma float64, now time.Duration) float64 {
 	n := e.at
 	wire := float64(p.RoundTrips) * float64(p.rtt(n, now))
-	service := float64(p.service(n, now)) / min(1, n.cores()) // of part of a core
+	service := float64(p.service(n, now)) / min(1, p.coresOf(n)) // of part of a core
 	return (wire + service*(1+gamma*p.waiting(n, now))) / e.standing.share(now)
 }
 
 // waiting is how many service times the next request waits at a node.
 func (p *cost) waiting(n *node, now time.Duration) float64 {
-	cores := max(1, n.cores())
+	cores := max(1, p.coresOf(n))
 	return max(0, (p.queue(n, now)+1-cores)/cores)
 }
 
-// cores are how many may work at a node, 1 where that is not known.
-func (n *node) cores() float64 {
+// coresOf a node are how many may work there, 1 where that is known of none.
+func (p *cost) coresOf(n *node) float64 {
 	if n.Queue.Known && n.Queue.Value.Cores > 0 {
 		return n.Queue.Value.Cores
 	}
-	return 1
+	return cmp.Or(p.cores, 1)
 }
 
 // queue is what is taken to be at a node's servers: what it reported, and what this proxy
