@@ -137,6 +137,12 @@ func TestCostDegrades(t *testing.T) {
 	far.Nodes[1].Far = true
 	small := View{Endpoints: far.Endpoints, Nodes: slices.Clone(far.Nodes)}
 	small.Nodes[0].Queue = Known(Queue{Service: 2 * ms, Served: 100, Cores: 0.05}, 0)
+	idle := View{Endpoints: small.Endpoints, Nodes: slices.Clone(small.Nodes)}
+	for i := range idle.Nodes[1:] {
+		idle.Nodes[1+i].Queue = Known(Queue{Service: 2 * ms, Served: 100, Cores: 0.2}, 0)
+	}
+	waited := View{Endpoints: idle.Endpoints, Nodes: slices.Clone(idle.Nodes)}
+	waited.Nodes[0].Queue.Value.InFlight = 1
 	for _, c := range []struct {
 		name string
 		view View
@@ -147,6 +153,8 @@ func TestCostDegrades(t *testing.T) {
 		{"one that was told long ago does not count, so home", queued(100, 50, 0), 5 * time.Second, "a"},
 		{"nothing is known: home", View{Endpoints: three().Endpoints, Nodes: []Node{{Name: "a", Local: true}}}, 0, "a"},
 		{"no cores of others: they are no faster than home", small, 0, "a"},
+		{"no round trip, and nobody waits at home", idle, 0, "a"},
+		{"no round trip, and somebody waits at home", waited, 0, "c"},
 		{"no round trip: the same zone is nearer", View{Endpoints: far.Endpoints[1:], Nodes: far.Nodes}, 0, "c"},
 	} {
 		b := newWith(t, Options{Policy: Cost}, c.view)
