@@ -53,6 +53,8 @@ type spares struct {
 // turn is what is to be done before the loop sleeps again, or by a time.
 type turn struct {
 	busy    []*side // which may have more to move
+	late    []*side // which epoll does not tell all of
+	lateAt  time.Duration
 	closing []*conn // in this batch
 	first   *conn   // the one that is being called for longest
 	last    *conn
@@ -143,6 +145,7 @@ func (l *loop) run() error {
 			l.event(int(e.Fd), e.Events)
 		}
 		l.turns()
+		l.lookLate()
 		l.expire()
 		l.closeAll()
 		l.sweep()
@@ -174,6 +177,9 @@ func (l *loop) until() time.Time {
 	}
 	if l.first != nil {
 		sooner(l.first.began + l.plane.config.ConnectTimeout)
+	}
+	if len(l.late) > 0 {
+		sooner(l.lateAt)
 	}
 	if at := time.Duration(l.ending.Load()); at != 0 {
 		sooner(at)
@@ -237,6 +243,36 @@ func (l *loop) turns() {
 	l.busy = l.busy[len(l.busy):]
 	for _, s := range busy {
 		if !s.conn.closed && s.pump() {
+			l.busy = append(l.busy, s)
+		}
+	}
+}
+
+// lookLater has the loop look at a side whether or not epoll tells of it.
+func (l *loop) lookLater(s *side) {
+	if s.late {
+		return
+	}
+	s.late = true
+	if l.late = append(l.late, s); len(l.late) == 1 {
+		l.lateAt = l.now() + lateAfter
+	}
+}
+
+// lookLate looks at them, once it is time.
+func (l *loop) lookLate() {
+	if len(l.late) == 0 || l.now() < l.lateAt {
+		return
+	}
+	late := l.late
+	l.late = l.late[len(l.late):]
+	for _, s := range late {
+		s.late = false
+		if s.conn.closed {
+			continue
+		}
+		s.readable = true
+		if s.pump() {
 			l.busy = append(l.busy, s)
 		}
 	}

@@ -21,10 +21,17 @@ import (
 const (
 	// scratchSize is how much is read at once.
 	scratchSize = 64 << 10
-	// bulkAfter is how many full reads in a row make a side bulk, bulkLeast how much has to
-	// be there each time for it to stay so.
+	// bulkAfter is how many full reads in a row make a side bulk. It is bulk no longer when
+	// less than bulkLeast was there bulkSmall times in a row: one end of what was said is
+	// small in bulk, too.
 	bulkAfter = 2
 	bulkLeast = 32 << 10
+	bulkSmall = 8
+	// Of a side that is bulk epoll tells once bulkMark bytes are there (socket(7),
+	// SO_RCVLOWAT), and the loop looks for less by itself lateAfter that there was nothing
+	// left: the fewer turns bytes take, the less CPU time.
+	bulkMark  = 512 << 10
+	lateAfter = 200 * time.Microsecond
 	// stepsMost bounds what one side may move before others have their turn.
 	stepsMost = 16
 )
@@ -56,6 +63,9 @@ type side struct {
 	passed   bool // and told to the other side
 	full     int  // reads in a row that filled scratch
 	pulled   int  // into the pipe, since there was nothing to read
+	small    int  // times in a row that this was little
+	marked   bool // epoll tells of bulkMark bytes, and of no less
+	late     bool // the loop will look at it
 	waiting  []byte
 	pipe     *pipe
 }
@@ -158,12 +168,12 @@ func (s *side) flush() bool {
 	return true
 }
 
-// pull fills the pipe of a side that is bulk. Without more to read it is bulk no longer.
+// pull fills the pipe of a side that is bulk.
 func (s *side) pull() bool {
 	l := s.conn.loop
 	if s.pipe == nil {
 		if s.pipe = l.takePipe(); s.pipe == nil { // no descriptors left: copying does as well
-			s.full = 0
+			s.notBulk()
 			return true
 		}
 	}
@@ -173,9 +183,7 @@ func (s *side) pull() bool {
 		return true
 	case errno == unix.EAGAIN:
 		s.readable = false
-		if s.pulled < bulkLeast {
-			s.full = 0
-		}
+		s.drained()
 		s.rest()
 		return false
 	case errno != 0:
@@ -192,6 +200,39 @@ func (s *side) pull() bool {
 	l.counts.spliced.Add(int64(n))
 	s.pipe.holds += n
 	return true
+}
+
+// drained has read all that was there. The loop looks at a side that stays bulk a little
+// later, whether or not epoll tells of it.
+func (s *side) drained() {
+	if s.small++; s.pulled >= bulkLeast {
+		s.small = 0
+	}
+	if s.small == bulkSmall {
+		s.notBulk()
+		return
+	}
+	s.mark(true)
+	s.conn.loop.lookLater(s)
+}
+
+// notBulk has what comes copied.
+func (s *side) notBulk() {
+	s.full, s.small = 0, 0
+	s.mark(false)
+}
+
+// mark has epoll tell of the side from bulkMark bytes on, or from the first.
+func (s *side) mark(bulk bool) {
+	if s.marked == bulk {
+		return
+	}
+	s.marked = bulk
+	least := 1
+	if bulk {
+		least = bulkMark
+	}
+	_ = unix.SetsockoptInt(s.fd, unix.SOL_SOCKET, unix.SO_RCVLOWAT, least) // refused, it tells of the first
 }
 
 // push empties the pipe. It says whether nothing is left in it.
