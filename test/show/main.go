@@ -111,17 +111,11 @@ func show(ctx context.Context, names []string) error {
 	if err != nil {
 		return err
 	}
-	for _, name := range slices.Concat(proxyExperiments, proxyFaults) {
-		parts[name] = func(ctx context.Context, b *bench) error { return b.contests(ctx, name, name) }
-	}
 	b := &bench{out: os.Stdout, agent: filepath.Join(bin, "skerry-agent")}
 	for _, name := range names {
-		area, ok := areas[name]
+		area, ok := partOf(name)
 		if !ok {
-			area, ok = parts[name]
-		}
-		if !ok {
-			known := slices.Concat(slices.Sorted(maps.Keys(areas)), slices.Sorted(maps.Keys(parts)))
+			known := slices.Concat(slices.Sorted(maps.Keys(areas)), slices.Sorted(maps.Keys(parts)), proxyExperiments, proxyFaults)
 			return fmt.Errorf("no area %q; there are %s", name, strings.Join(known, ", "))
 		}
 		if err := area(ctx, b); err != nil {
@@ -132,6 +126,17 @@ func show(ctx context.Context, names []string) error {
 		return fmt.Errorf("%d of %d lines: %w", b.failed, b.lines, errFailed)
 	}
 	return nil
+}
+
+// partOf is what a name shows: an area, a part of one, or one of the proxy's experiments.
+func partOf(name string) (part func(context.Context, *bench) error, ok bool) {
+	if slices.Contains(proxyExperiments, name) || slices.Contains(proxyFaults, name) {
+		return func(ctx context.Context, b *bench) error { return b.contests(ctx, name, name) }, true
+	}
+	if part, ok = areas[name]; !ok {
+		part, ok = parts[name]
+	}
+	return part, ok
 }
 
 var errFailed = errors.New("FAIL")

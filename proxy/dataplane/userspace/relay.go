@@ -61,13 +61,18 @@ type side struct {
 	hung     bool // epoll told that no more will come, or that it broke
 	ended    bool // its end was read
 	passed   bool // and told to the other side
-	full     int  // reads in a row that filled scratch
-	pulled   int  // into the pipe, since there was nothing to read
-	small    int  // times in a row that this was little
-	marked   bool // epoll tells of bulkMark bytes, and of no less
-	late     bool // the loop will look at it
 	waiting  []byte
-	pipe     *pipe
+	bulk
+}
+
+// bulk is what a side is that has much to say.
+type bulk struct {
+	full   int // reads in a row that filled scratch
+	pipe   *pipe
+	pulled int  // into the pipe, since there was nothing to read
+	small  int  // times in a row that this was little
+	marked bool // epoll tells of bulkMark bytes, and of no less
+	late   bool // the loop will look at it
 }
 
 // pump moves what can be moved from s, and says whether there may be more at once.
@@ -223,13 +228,13 @@ func (s *side) notBulk() {
 }
 
 // mark has epoll tell of the side from bulkMark bytes on, or from the first.
-func (s *side) mark(bulk bool) {
-	if s.marked == bulk {
+func (s *side) mark(much bool) {
+	if s.marked == much {
 		return
 	}
-	s.marked = bulk
+	s.marked = much
 	least := 1
-	if bulk {
+	if much {
 		least = bulkMark
 	}
 	_ = unix.SetsockoptInt(s.fd, unix.SOL_SOCKET, unix.SO_RCVLOWAT, least) // refused, it tells of the first
