@@ -141,8 +141,6 @@ func TestCostDegrades(t *testing.T) {
 	for i := range idle.Nodes[1:] {
 		idle.Nodes[1+i].Queue = Known(Queue{Service: 2 * ms, Served: 100, Cores: 0.2}, 0)
 	}
-	waited := View{Endpoints: idle.Endpoints, Nodes: slices.Clone(idle.Nodes)}
-	waited.Nodes[0].Queue.Value.InFlight = 1
 	for _, c := range []struct {
 		name string
 		view View
@@ -153,14 +151,16 @@ func TestCostDegrades(t *testing.T) {
 		{"one that was told long ago does not count, so home", queued(100, 50, 0), 5 * time.Second, "a"},
 		{"nothing is known: home", View{Endpoints: three().Endpoints, Nodes: []Node{{Name: "a", Local: true}}}, 0, "a"},
 		{"no cores of others: they are no faster than home", small, 0, "a"},
-		{"no round trip, and nobody waits at home", idle, 0, "a"},
-		{"no round trip, and somebody waits at home", waited, 0, "c"},
+		{"no round trip, and nothing in flight at home", idle, 0, "a"},
 		{"no round trip: the same zone is nearer", View{Endpoints: far.Endpoints[1:], Nodes: far.Nodes}, 0, "c"},
 	} {
 		b := newWith(t, Options{Policy: Cost}, c.view)
 		if got := picks(t, b, c.now, 1); got[c.want] != 1 {
 			t.Errorf("%s: went %v, not to %s", c.name, got, c.want)
 		}
+	}
+	if got := picks(t, newWith(t, Options{Policy: Cost}, idle), 0, 2); got["a"] != 1 || got["c"] != 1 {
+		t.Errorf("with one in flight at home, and no round trip: went %v", got)
 	}
 }
 

@@ -43,7 +43,8 @@ const priorServed = 10
 // round trips, then what is usual elsewhere; without cores, what is usual elsewhere, so
 // that nobody seems faster for not having told yet; without a round trip, what is usual
 // so far away. Where nothing is known, home costs nothing, so it is home, and without one
-// any; a home where nobody waits is not left for a node whose round trip is not known.
+// any; a home where this proxy has nothing in flight is not left for a node whose round
+// trip is not known.
 type cost struct {
 	Options
 	usual time.Duration // the service time over all nodes; 0 is not known
@@ -90,7 +91,7 @@ func (p *cost) pick(f *field, now time.Duration) *endpoint {
 		return a
 	}
 	home := f.lighter(f.local)
-	if !a.at.RTT.fresh(now, p.RTTAge) && p.waiting(f.local, now) == 0 {
+	if !a.at.RTT.fresh(now, p.RTTAge) && f.local.inFlight == 0 {
 		return home
 	}
 	gamma := p.weight(a.at, now)
