@@ -18,6 +18,10 @@ const (
 	leaveShare = 0.9
 )
 
+// fewAtHome is how many this proxy may have in flight at home and try nobody whose round
+// trip is not known: a client that asks again at once has two, one of which is ending.
+const fewAtHome = 2
+
 // leastShare is the least share of a request's time that it is taken to be at the server.
 const leastShare = 0.1
 
@@ -43,8 +47,8 @@ const priorServed = 10
 // round trips, then what is usual elsewhere; without cores, what is usual elsewhere, so
 // that nobody seems faster for not having told yet; without a round trip, what is usual
 // so far away. Where nothing is known, home costs nothing, so it is home, and without one
-// any; a home where this proxy has nothing in flight is not left for a node whose round
-// trip is not known.
+// any; a home where this proxy has few in flight is not left for a node whose round trip
+// is not known.
 type cost struct {
 	Options
 	usual time.Duration // the service time over all nodes; 0 is not known
@@ -91,7 +95,7 @@ func (p *cost) pick(f *field, now time.Duration) *endpoint {
 		return a
 	}
 	home := f.lighter(f.local)
-	if !a.at.RTT.fresh(now, p.RTTAge) && f.local.inFlight == 0 {
+	if !a.at.RTT.fresh(now, p.RTTAge) && f.local.inFlight < fewAtHome {
 		return home
 	}
 	gamma := p.weight(a.at, now)
