@@ -167,7 +167,7 @@ func (b *Book) About(service snapshot.Key, node string, now time.Duration) balan
 		}
 	}
 	r := b.rate(rateKey{service, node})
-	r.add(own.Worked, done, now)
+	r.add(own.Worked, done, q.InFlight > 0, now)
 	if r.served > 0 {
 		q.Service, q.Served = time.Duration(r.spent/r.served), r.served
 	}
@@ -194,13 +194,20 @@ func (b *Book) rate(key rateKey) *rate {
 	return r
 }
 
-// add takes what was worked and answered so far. A count that shrinks is of one who has
-// begun anew, or is not heard any more: it begins anew here as well.
-func (r *rate) add(worked time.Duration, done uint64, now time.Duration) {
-	if r.at != math.MinInt64 && worked >= r.worked && done >= r.done {
+// add takes what was worked and answered so far, and whether anything is asked now. A count
+// that shrinks is of one who has begun anew, or is not heard any more: it begins anew here
+// as well, as after a silence. What pods work while nobody asks, as when they start, is for
+// no request.
+func (r *rate) add(worked time.Duration, done uint64, asked bool, now time.Duration) {
+	if r.at != math.MinInt64 {
 		keep := math.Exp(-float64(now-r.at) / float64(serviceDecay))
-		r.spent = keep*r.spent + float64(worked-r.worked)
-		r.served = keep*r.served + float64(done-r.done)
+		r.spent *= keep
+		r.served *= keep
+		heard := now-r.at <= age && worked >= r.worked && done >= r.done
+		if heard && (asked || done > r.done) {
+			r.spent += float64(worked - r.worked)
+			r.served += float64(done - r.done)
+		}
 	}
 	r.worked, r.done, r.at = worked, done, now
 }

@@ -137,12 +137,27 @@ func TestAbout(t *testing.T) {
 // A pod that begins anew counts from 0: nothing less than 0 comes of it.
 func TestCountsBeginAnew(t *testing.T) {
 	r := NewBook("n", 1).rate(rateKey{web, "n"})
-	r.add(time.Second, 100, 0)
-	r.add(2*time.Second, 200, Every)
-	r.add(time.Millisecond, 200, 2*Every)
-	r.add(2*time.Millisecond, 201, 3*Every)
-	if r.spent < 0 || r.served < 99 || r.served > 102 {
+	r.add(time.Second, 100, true, 0)
+	r.add(2*time.Second, 200, true, Every)
+	r.add(time.Millisecond, 200, true, 2*Every)
+	r.add(2*time.Millisecond, 201, true, 3*Every)
+	if r.spent < 0 || r.served < 97 || r.served > 100 {
 		t.Errorf("spent %v for %v", r.spent, r.served)
+	}
+}
+
+// Pods work as they start, and a little for ever: requests take no longer for it.
+func TestIdleWorkIsForNoRequest(t *testing.T) {
+	r := NewBook("n", 1).rate(rateKey{web, "n"})
+	r.add(0, 0, false, 0)
+	r.add(200*time.Millisecond, 0, false, Every)         // they start
+	r.add(201*time.Millisecond, 1, false, 2*Every)       // one request between two reports
+	r.add(202*time.Millisecond, 1, true, 3*Every)        // a longer one
+	r.add(203*time.Millisecond, 2, false, 4*Every)       //
+	r.add(300*time.Millisecond, 2, true, 4*Every+2*age)  // after a silence
+	r.add(301*time.Millisecond, 3, false, 5*Every+2*age) //
+	if took := time.Duration(r.spent / r.served); took < time.Millisecond || took > 2*time.Millisecond {
+		t.Errorf("a request takes %v, of 1 to 2 ms", took)
 	}
 }
 
