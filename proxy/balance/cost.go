@@ -23,7 +23,7 @@ const (
 const fewAtHome = 2
 
 // leastShare is the least share of a request's time that it is taken to be at the server.
-const leastShare = 0.1
+const leastShare = 0.02
 
 // crowdMost is how many proxies at most are taken to do as this one does.
 const crowdMost = 4
@@ -107,9 +107,10 @@ func (p *cost) pick(f *field, now time.Duration) *endpoint {
 
 // weight is how much a queue weighs where home is left for a node. At 1 it is the time
 // that it takes. More has cores worked that would idle, at the price of longer ways; so it
-// is less the more waits at that node, where none idles.
+// is soon less where something waits at that node, and none idles.
 func (p *cost) weight(away *node, now time.Duration) float64 {
-	return 1 + (p.Gamma-1)/(1+p.waiting(away, now))
+	waits := 1 + p.waiting(away, now)
+	return 1 + (p.Gamma-1)/(waits*waits)
 }
 
 // lighter is of two of a node's endpoints the one with less in flight.
