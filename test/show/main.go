@@ -56,6 +56,7 @@ var parts = map[string]func(context.Context, *bench) error{
 	"proxy-plane":      showProxyPlane,
 	"proxy-scale":      showProxyScale,
 	"proxy-lab":        showProxyLab,
+	"proxy-most":       showProxyMost,
 	"proxy-faults":     showProxyFaults,
 	"overlay-latency":  showOverlayLatency,
 	"overlay-windows":  showOverlayWindows,
