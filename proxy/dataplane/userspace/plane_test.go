@@ -110,6 +110,24 @@ func TestHalfClose(t *testing.T) {
 	conntest.Await(t, "served", func() bool { return c.Count(dataplane.Served) == 1 })
 }
 
+// A client that has all of an answer, and asks again, finds nothing of its own in flight.
+func TestDoneWithTheAnswer(t *testing.T) {
+	c := planetest.New(conntest.Listen(t, func(s *net.TCPConn) {
+		_, _ = io.ReadFull(s, make([]byte, len("question")))
+		_, _ = s.Write([]byte("answer"))
+		_ = s.Close()
+	}))
+	p, at := planeOf(t, c, Config{})
+	conn := conntest.Dial(t, at)
+	_, _ = conn.Write([]byte("question"))
+	if got, err := io.ReadAll(conn); string(got) != "answer" || err != nil {
+		t.Errorf("%q, %v", got, err)
+	}
+	if n, open := c.Count(dataplane.Served), p.Counts().Open; n != 1 || open != 1 {
+		t.Errorf("%d are served and %d open, before the client has closed", n, open)
+	}
+}
+
 // A side that breaks off breaks off the other.
 func TestReset(t *testing.T) {
 	accepted := make(chan *net.TCPConn, 1)

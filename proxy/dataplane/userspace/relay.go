@@ -102,8 +102,7 @@ func (s *side) pump() (more bool) {
 			s.conn.abort(s)
 			return false
 		case n == 0:
-			s.ended = true
-			s.finish()
+			s.end()
 			return false
 		}
 		s.count(n)
@@ -195,9 +194,8 @@ func (s *side) pull() bool {
 		s.conn.abort(s)
 		return false
 	case n == 0:
-		s.ended = true
 		s.rest()
-		s.finish()
+		s.end()
 		return false
 	}
 	s.pulled += n
@@ -284,6 +282,17 @@ func (s *side) count(n int) {
 		c.answered = true
 		c.loop.plane.chooser.Answered(&c.choice)
 	}
+}
+
+// end has read a side to its end. An endpoint that has answered and said all is done with the
+// connection, though its client has yet to close it: who asks again at once does not find its
+// own last request in flight there.
+func (s *side) end() {
+	s.ended = true
+	if c := s.conn; s == &c.server && c.answered {
+		c.done(dataplane.Served)
+	}
+	s.finish()
 }
 
 // finish passes the end of a side on, once all that came before it has gone, and closes
