@@ -19,7 +19,7 @@ const (
 )
 
 // fewAtHome is how many this proxy may have in flight at home and try nobody whose round
-// trip is not known: a client that asks again at once has two, one of which is ending.
+// trip is not known: a client that has its answer may ask again before the last has ended.
 const fewAtHome = 2
 
 // leastShare is the least share of a request's time that it is taken to be at the server.

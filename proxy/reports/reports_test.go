@@ -141,8 +141,9 @@ func TestCountsBeginAnew(t *testing.T) {
 	r.add(2*time.Second, 200, true, Every)
 	r.add(time.Millisecond, 200, true, 2*Every)
 	r.add(2*time.Millisecond, 201, true, 3*Every)
-	if r.spent < 0 || r.served < 97 || r.served > 100 {
-		t.Errorf("spent %v for %v", r.spent, r.served)
+	keep := math.Exp(-float64(2*Every) / float64(serviceDecay))
+	if want := 100*keep + 1; r.spent < 0 || math.Abs(r.served-want) > 1e-9 {
+		t.Errorf("spent %v for %v, not for %v", r.spent, r.served, want)
 	}
 }
 
@@ -150,12 +151,12 @@ func TestCountsBeginAnew(t *testing.T) {
 func TestIdleWorkIsForNoRequest(t *testing.T) {
 	r := NewBook("n", 1).rate(rateKey{web, "n"})
 	r.add(0, 0, false, 0)
-	r.add(200*time.Millisecond, 0, false, Every)         // they start
-	r.add(201*time.Millisecond, 1, false, 2*Every)       // one request between two reports
-	r.add(202*time.Millisecond, 1, true, 3*Every)        // a longer one
-	r.add(203*time.Millisecond, 2, false, 4*Every)       //
-	r.add(300*time.Millisecond, 2, true, 4*Every+2*age)  // after a silence
-	r.add(301*time.Millisecond, 3, false, 5*Every+2*age) //
+	r.add(200*time.Millisecond, 0, false, Every)   // they start
+	r.add(201*time.Millisecond, 1, false, 2*Every) // a request between two reports
+	r.add(202*time.Millisecond, 1, true, 3*Every)  // one over two of them
+	r.add(203*time.Millisecond, 2, false, 4*Every)
+	r.add(300*time.Millisecond, 2, true, 4*Every+2*age) // and one after a silence
+	r.add(301*time.Millisecond, 3, false, 5*Every+2*age)
 	if took := time.Duration(r.spent / r.served); took < time.Millisecond || took > 2*time.Millisecond {
 		t.Errorf("a request takes %v, of 1 to 2 ms", took)
 	}

@@ -67,15 +67,13 @@ func keptRun(name, when string) string { return filepath.Join("runs", "show-"+na
 // loops, by the last run of each; of an open one all serve what comes.
 func showProxyMost(_ context.Context, b *bench) error {
 	best, cases := 0, 0
+	var of []string // which runs
 	for _, name := range proxyExperiments {
-		kept, err := filepath.Glob(keptRun(name, "*")) // sorted
-		if err != nil || len(kept) == 0 {
-			return errors.Join(err, fmt.Errorf("runs has none of %s: 'go run ./test/show %s' makes one", name, name))
-		}
-		input, err := run.Collect(kept[len(kept)-1])
+		input, err := lastRun(name)
 		if err != nil {
 			return err
 		}
+		of = append(of, name+" of "+input.Provenance.Commit)
 		for _, c := range served(input.Results) {
 			if cases++; c.best == costSystem {
 				best++
@@ -83,10 +81,24 @@ func showProxyMost(_ context.Context, b *bench) error {
 		}
 	}
 	b.print(line{
-		what: fmt.Sprintf("cases of the last runs of %s, of which %s answers the most requests", strings.Join(proxyExperiments, ", "), costSystem),
+		what: fmt.Sprintf("cases of which %s answers the most requests, in the last runs of %s", costSystem, strings.Join(of, ", ")),
 		seen: fmt.Sprintf("%d of %d", best, cases), bound: "more than half", command: "make show AREA=proxy-most", pass: 2*best > cases,
 	})
 	return nil
+}
+
+// lastRun is the last run of an experiment that is kept. It has to have ended.
+func lastRun(name string) (report.Input, error) {
+	kept, err := filepath.Glob(keptRun(name, "*")) // sorted
+	if err != nil || len(kept) == 0 {
+		return report.Input{}, errors.Join(err, fmt.Errorf("runs has none of %s: 'go run ./test/show %s' makes one", name, name))
+	}
+	dir := kept[len(kept)-1]
+	input, err := run.Collect(dir)
+	if err == nil && input.Provenance.Took == 0 {
+		err = fmt.Errorf("%s has not ended: 'bin/skerry run --resume %s' goes on with it", dir, dir)
+	}
+	return input, err
 }
 
 // contested is a case that cost and others were in, and who answered the most.

@@ -230,10 +230,14 @@ func (l *loop) rare(fd int) {
 
 // carry moves what can be moved, both ways.
 func (c *conn) carry() {
-	for _, s := range []*side{&c.client, &c.server} {
-		if !c.closed && s.pump() {
-			c.loop.busy = append(c.loop.busy, s)
-		}
+	c.loop.move(&c.client)
+	c.loop.move(&c.server)
+}
+
+// move pumps a side, which has another turn if it has more.
+func (l *loop) move(s *side) {
+	if !s.conn.closed && s.pump() {
+		l.busy = append(l.busy, s)
 	}
 }
 
@@ -242,9 +246,7 @@ func (l *loop) turns() {
 	busy := l.busy
 	l.busy = l.busy[len(l.busy):]
 	for _, s := range busy {
-		if !s.conn.closed && s.pump() {
-			l.busy = append(l.busy, s)
-		}
+		l.move(s)
 	}
 }
 
@@ -267,14 +269,8 @@ func (l *loop) lookLate() {
 	late := l.late
 	l.late = l.late[len(l.late):]
 	for _, s := range late {
-		s.late = false
-		if s.conn.closed {
-			continue
-		}
-		s.readable = true
-		if s.pump() {
-			l.busy = append(l.busy, s)
-		}
+		s.late, s.readable = false, true
+		l.move(s)
 	}
 }
 
