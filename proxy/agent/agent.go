@@ -65,7 +65,7 @@ type agent struct {
 	start   time.Time
 	table   *dispatch.Table
 	planes
-	rules   *capture.Rules
+	rules   capturer
 	link    *reports.Link
 	pods    podUse
 	metrics *metrics
@@ -74,6 +74,12 @@ type agent struct {
 	tick    int
 	behind  bool // the kernel does not bring what it should
 	ready   atomic.Bool
+}
+
+// A capturer has the kernel bring connections: capture.Rules does.
+type capturer interface {
+	Apply(want capture.Wanted) error
+	Close() error
 }
 
 // planes are who carries.
@@ -109,9 +115,11 @@ func (a *agent) open() (err error) {
 	if a.loop, err = copyloop.New(copied, chooser{a.table}); err != nil {
 		return err
 	}
-	if a.rules, err = capture.New(a.Here); err != nil {
+	rules, err := capture.New(a.Here)
+	if err != nil {
 		return err
 	}
+	a.rules = rules
 	if a.pods.groups, err = usage.New(a.Groups, runtime.NumCPU()); err != nil {
 		a.log.Warn("the usage of pods is not known: policies go without it", "reason", err)
 	}
@@ -209,6 +217,7 @@ func (a *agent) follow(ctx context.Context, changes <-chan snapshot.Change) {
 			}
 		case <-every.C:
 			a.measure()
+			a.catchUp()
 		}
 	}
 }

@@ -106,6 +106,30 @@ func web(pods ...string) snapshot.Change {
 	return snapshot.Change{Services: map[snapshot.Key]*snapshot.Service{s.Key: s}}
 }
 
+// proxy is one of the node n1, which runs until stop.
+func proxy(t *testing.T, c cluster) (stop func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	config := agent.Config{
+		Node: "n1", Here: []netip.Addr{netip.MustParseAddr("10.1.0.1")}, Port: 4480, CopyPort: 4483, ReportPort: 4481,
+		Groups: "/sys/fs/cgroup", Admin: "127.0.0.1:4482",
+	}
+	go func() { done <- agent.Run(ctx, config, c, slog.New(slog.NewTextHandler(t.Output(), nil))) }()
+	return func() {
+		t.Helper()
+		cancel()
+		select {
+		case err := <-done:
+			if err != nil {
+				t.Error(err)
+			}
+		case <-time.After(patience):
+			t.Fatal("it does not end")
+		}
+	}
+}
+
 // A Service that opts in is balanced at its address and at the node's port, over TCP and
 // UDP, as its endpoints come and go; when the proxy ends nobody answers there.
 func TestService(t *testing.T) {
@@ -113,13 +137,7 @@ func TestService(t *testing.T) {
 	pods(t)
 	c := cluster{changes: make(chan snapshot.Change, 10), refused: make(chan string, 10)}
 	c.changes <- web("10.1.0.11", "10.1.0.12")
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan error, 1)
-	config := agent.Config{
-		Node: "n1", Here: []netip.Addr{netip.MustParseAddr("10.1.0.1")}, Port: 4480, ReportPort: 4481,
-		Groups: "/sys/fs/cgroup", Admin: "127.0.0.1:4482",
-	}
-	go func() { done <- agent.Run(ctx, config, c, slog.New(slog.NewTextHandler(t.Output(), nil))) }()
+	stop := proxy(t, c)
 	for network, at := range map[string][]string{"tcp": {"10.96.0.5:80", "10.1.0.1:30080"}, "udp": {"10.96.0.5:53", "10.1.0.1:30053"}} {
 		for _, a := range at {
 			both(t, network, a)
@@ -142,15 +160,7 @@ func TestService(t *testing.T) {
 		}
 		return true
 	})
-	cancel()
-	select {
-	case err := <-done:
-		if err != nil {
-			t.Error(err)
-		}
-	case <-time.After(patience):
-		t.Fatal("it does not end")
-	}
+	stop()
 	if got := ask("tcp", "10.96.0.5:80"); got != "" {
 		t.Errorf("after the end %q answers", got)
 	}
@@ -166,12 +176,7 @@ func TestChurn(t *testing.T) {
 	pods(t)
 	c := cluster{changes: make(chan snapshot.Change, 10), refused: make(chan string, 1000)}
 	c.changes <- web("10.1.0.11")
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan error, 1)
-	config := agent.Config{
-		Node: "n1", Here: []netip.Addr{netip.MustParseAddr("10.1.0.1")}, Port: 4480, ReportPort: 4481, Groups: "/sys/fs/cgroup",
-	}
-	go func() { done <- agent.Run(ctx, config, c, slog.New(slog.NewTextHandler(t.Output(), nil))) }()
+	stop := proxy(t, c)
 	await(t, "it serves", func() bool { return ask("tcp", "10.96.0.5:80") == "10.1.0.11" })
 	const changes, every = 200, 10 * time.Millisecond
 	churned := make(chan struct{})
@@ -199,9 +204,34 @@ func TestChurn(t *testing.T) {
 	if by["10.1.0.11"]+by["10.1.0.12"] != asked || by["10.1.0.11"] == 0 || by["10.1.0.12"] == 0 {
 		t.Errorf("of %d connections the pods have served %v", asked, by)
 	}
-	cancel()
-	if err := <-done; err != nil {
-		t.Error(err)
+	stop()
+}
+
+// Who may not call at a load balancer's address is not served there, until the Service says
+// so.
+func TestSourceRanges(t *testing.T) {
+	netnstest.Node(t, []string{"10.1.0.1/24", "10.1.0.11/24", "10.1.0.12/24"}, []string{"10.96.0.0/16"})
+	pods(t)
+	c := cluster{changes: make(chan snapshot.Change, 10), refused: make(chan string, 10)}
+	admit := func(ranges string) {
+		change := web("10.1.0.11")
+		for _, s := range change.Services {
+			s.BalancerIPs, s.SourceRanges = []netip.Addr{netip.MustParseAddr("10.96.0.6")}, []netip.Prefix{netip.MustParsePrefix(ranges)}
+		}
+		c.changes <- change
+	}
+	admit("198.51.100.0/24")
+	defer proxy(t, c)()
+	ports := map[string]string{"tcp": ":80", "udp": ":53"}
+	for network, port := range ports {
+		await(t, network+" is carried", func() bool { return ask(network, "10.96.0.5"+port) == "10.1.0.11" })
+		if by := ask(network, "10.96.0.6"+port); by != "" {
+			t.Errorf("%s at the load balancer's address: %s answers", network, by)
+		}
+	}
+	admit("10.1.0.0/24")
+	for network, port := range ports {
+		await(t, network+" is admitted", func() bool { return ask(network, "10.96.0.6"+port) == "10.1.0.11" })
 	}
 }
 
@@ -215,12 +245,7 @@ func TestCopyLoop(t *testing.T) {
 		s.Options.Dataplane = snapshot.DataplaneCopyLoop
 	}
 	c.changes <- looped
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan error, 1)
-	config := agent.Config{
-		Node: "n1", Here: []netip.Addr{netip.MustParseAddr("10.1.0.1")}, Port: 4480, CopyPort: 4483, ReportPort: 4481, Groups: "/sys/fs/cgroup", Admin: "127.0.0.1:4482",
-	}
-	go func() { done <- agent.Run(ctx, config, c, slog.New(slog.NewTextHandler(t.Output(), nil))) }()
+	stop := proxy(t, c)
 	both(t, "tcp", "10.96.0.5:80")
 	both(t, "tcp", "10.1.0.1:30080")
 	const accepted = "skerry_proxy_connections_accepted_total "
@@ -231,10 +256,7 @@ func TestCopyLoop(t *testing.T) {
 	await(t, "the proxy's own plane carries", func() bool {
 		return ask("tcp", "10.96.0.5:80") != "" && !strings.Contains(get(t, "/metrics"), accepted+"0\n")
 	})
-	cancel()
-	if err := <-done; err != nil {
-		t.Error(err)
-	}
+	stop()
 }
 
 // A Service that wants it from metrics.k8s.io is balanced by what that says, once clients
@@ -256,12 +278,7 @@ func TestMetrics(t *testing.T) {
 		s.Ports[0].Endpoints[1].Node = "n2"
 	}
 	c.changes <- change
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan error, 1)
-	config := agent.Config{
-		Node: "n1", Here: []netip.Addr{netip.MustParseAddr("10.1.0.1")}, Port: 4480, ReportPort: 4481, Groups: "/sys/fs/cgroup", Admin: "127.0.0.1:4482",
-	}
-	go func() { done <- agent.Run(ctx, config, c, slog.New(slog.NewTextHandler(t.Output(), nil))) }()
+	stop := proxy(t, c)
 	await(t, "it serves at home while nothing is known", func() bool { return ask("tcp", "10.96.0.5:80") == "10.1.0.11" })
 	await(t, "a question without an answer is counted", func() bool {
 		return strings.Contains(get(t, "/metrics"), "skerry_proxy_metrics_failed_total 1\n")
@@ -271,10 +288,7 @@ func TestMetrics(t *testing.T) {
 	}
 	away.Store(false)
 	await(t, "it serves where less is used", func() bool { return ask("tcp", "10.96.0.5:80") == "10.1.0.12" })
-	cancel()
-	if err := <-done; err != nil {
-		t.Error(err)
-	}
+	stop()
 }
 
 var errAway = errors.New("the server is currently unable to handle the request")
@@ -299,7 +313,7 @@ func observe(t *testing.T) {
 	t.Helper()
 	for path, parts := range map[string][]string{
 		"/metrics": {
-			`skerry_proxy_endpoint_chosen_total{clients="all",endpoint="10.1.0.11:8080",node="n1",port="80",protocol="TCP",service="default/web"} `,
+			`skerry_proxy_endpoint_chosen_total{endpoint="10.1.0.11:8080",node="n1",port="80",protocol="TCP",service="default/web",traffic_policy="Cluster"} `,
 			"skerry_proxy_connections_accepted_total ", "skerry_proxy_reports_forged_total 0",
 		},
 		"/readyz":                          {"ready"},

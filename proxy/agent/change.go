@@ -7,14 +7,15 @@ import (
 	"skerry.dev/skerry/proxy/capture"
 	"skerry.dev/skerry/proxy/dataplane/userspace"
 	"skerry.dev/skerry/proxy/reports"
+	"skerry.dev/skerry/proxy/route"
 	"skerry.dev/skerry/proxy/snapshot"
 )
 
-// frontKey is a port of UDP that clients call: of a Service, or of nodes.
+// frontKey is a port of UDP that clients call by an entry.
 type frontKey struct {
-	service  snapshot.Key
-	port     uint16
-	external bool
+	service snapshot.Key
+	port    uint16
+	entry   route.Entry
 }
 
 // openFront is where its datagrams are brought: the same port at each of Here.
@@ -43,9 +44,17 @@ func (a *agent) change(c snapshot.Change) {
 	if len(c.Nodes) > 0 {
 		a.link.SetPeers(a.peers())
 	}
-	a.health.set(a.table.Health())
 	if fronts || a.behind {
 		a.bring()
+	}
+	a.health.set(a.table.Health(), !a.behind)
+}
+
+// catchUp has the kernel bring, once a second, what it could not the last time.
+func (a *agent) catchUp() {
+	if a.behind && a.tick%idleTicks == 0 {
+		a.bring()
+		a.health.set(a.table.Health(), !a.behind)
 	}
 }
 
@@ -66,14 +75,14 @@ func (a *agent) peers() map[string]netip.AddrPort {
 // bring has the kernel bring what clients call now.
 func (a *agent) bring() {
 	used := map[frontKey]bool{}
-	want := a.table.Fronts(func(p snapshot.Protocol, service *snapshot.Service, at netip.AddrPort, external bool) uint16 {
+	want := a.table.Fronts(func(p snapshot.Protocol, service *snapshot.Service, at netip.AddrPort, by route.Entry) uint16 {
 		switch {
 		case p == snapshot.TCP && service.Options.Dataplane == snapshot.DataplaneCopyLoop:
 			return a.CopyPort
 		case p == snapshot.TCP:
 			return a.Port
 		}
-		key := frontKey{service.Key, at.Port(), external}
+		key := frontKey{service.Key, at.Port(), by}
 		used[key] = true
 		return a.front(key, at)
 	})

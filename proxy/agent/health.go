@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"strconv"
 	"sync/atomic"
 	"time"
 
@@ -14,8 +15,8 @@ import (
 )
 
 // health answers load balancers at the health check ports of Services whose external
-// traffic stays local: 200 where this node has endpoints, 503 where it has none, as
-// kube-proxy does.
+// traffic stays local: 200 where this node has endpoints, 503 where it has none or where
+// the kernel does not bring what it should, as kube-proxy does.
 type health struct {
 	log     *slog.Logger
 	here    []netip.Addr
@@ -27,12 +28,13 @@ type answer struct {
 	service snapshot.Key
 	port    uint16
 	local   atomic.Int64
+	brought atomic.Bool
 	servers []*http.Server
 }
 
 // set has the ports of these Services answered, and no others. A port that cannot be had
 // is told, and tried again with the next change.
-func (h *health) set(want map[snapshot.Key]dispatch.Health) {
+func (h *health) set(want map[snapshot.Key]dispatch.Health, brought bool) {
 	for key, a := range h.answers {
 		if w, ok := want[key]; !ok || w.Port != a.port {
 			a.stop()
@@ -51,11 +53,12 @@ func (h *health) set(want map[snapshot.Key]dispatch.Health) {
 			h.answers[key] = a
 		}
 		a.local.Store(int64(w.Local))
+		a.brought.Store(brought)
 	}
 }
 
 // close ends all.
-func (h *health) close() { h.set(nil) }
+func (h *health) close() { h.set(nil, false) }
 
 // headerTime is how long a load balancer may take to ask.
 const headerTime = 5 * time.Second
@@ -82,13 +85,16 @@ func (a *answer) stop() {
 
 // ServeHTTP implements http.Handler, in kube-proxy's words.
 func (a *answer) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
-	local := a.local.Load()
+	local, brought := a.local.Load(), a.brought.Load()
 	w.Header().Set("Content-Type", "application/json")
-	if local == 0 {
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	w.Header().Set("X-Load-Balancing-Endpoint-Weight", strconv.FormatInt(local, 10))
+	if local == 0 || !brought {
 		w.WriteHeader(http.StatusServiceUnavailable)
 	}
 	_ = json.NewEncoder(w).Encode(map[string]any{ // who has gone need not know
-		"service":        map[string]string{"namespace": a.service.Namespace, "name": a.service.Name},
-		"localEndpoints": local,
+		"service":             map[string]string{"namespace": a.service.Namespace, "name": a.service.Name},
+		"localEndpoints":      local,
+		"serviceProxyHealthy": brought,
 	})
 }

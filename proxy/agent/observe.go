@@ -129,9 +129,9 @@ func (c collector) Collect(to chan<- prometheus.Metric) {
 
 // collect tells of the endpoints of a port.
 func collect(to chan<- prometheus.Metric, x dispatch.Explanation) {
-	labels := []string{"service", "port", "protocol", "clients", "endpoint", "node"}
+	labels := []string{"service", "port", "protocol", "traffic_policy", "endpoint", "node"}
 	for _, e := range x.Endpoints {
-		values := []string{x.Service, fmt.Sprint(x.Port), string(x.Protocol), x.Clients, e.ID, e.Node}
+		values := []string{x.Service, fmt.Sprint(x.Port), string(x.Protocol), x.TrafficPolicy, e.ID, e.Node}
 		tell := func(name, help string, kind prometheus.ValueType, value float64) {
 			to <- prometheus.MustNewConstMetric(prometheus.NewDesc(prefix+"endpoint_"+name, help, labels, nil), kind, value, values...)
 		}

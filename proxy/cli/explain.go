@@ -60,11 +60,7 @@ func printExplanations(out io.Writer, all []dispatch.Explanation) error {
 		if i > 0 {
 			_, _ = fmt.Fprintln(out)
 		}
-		clients := ""
-		if x.Clients != "all" {
-			clients = ", " + x.Clients + " clients"
-		}
-		_, _ = fmt.Fprintf(out, "%s port %d/%s%s: policy %s%s\n", x.Service, x.Port, x.Protocol, clients, x.Policy, reason(x))
+		_, _ = fmt.Fprintf(out, "%s port %d/%s, traffic policy %s: policy %s%s\n", x.Service, x.Port, x.Protocol, x.TrafficPolicy, x.Policy, reason(x))
 		w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 		_, _ = fmt.Fprintln(w, "ENDPOINT\tNODE\tCHOSEN\tIN FLIGHT\tQUEUE\tRTT\tCPU\tRAM\tSERVICE\tCOST\tSTATE")
 		for _, e := range x.Endpoints {

@@ -25,6 +25,7 @@ import (
 var (
 	ErrNoService  = errors.New("no Service has that address")
 	ErrNoEndpoint = errors.New("the Service has no endpoint that may serve it")
+	ErrNotAllowed = errors.New("the Service's loadBalancerSourceRanges do not have the client")
 )
 
 // A Table is all Services, seen from a node.
@@ -49,14 +50,14 @@ type Table struct {
 type service struct {
 	*snapshot.Service
 	ports []*port
-	pods  []string // of this node, by their UIDs
+	pods  []string            // of this node, by their UIDs
+	ready map[netip.Addr]bool // of this node
 }
 
-// front is where clients call: a port of a Service from within the cluster, or from
-// outside.
+// front is where clients call a port of a Service.
 type front struct {
-	port     *port
-	external bool
+	port  *port
+	entry route.Entry
 }
 
 // NewTable is that of a node, without Services. Now is the time since any one moment.
@@ -102,7 +103,7 @@ func (t *Table) Update(c snapshot.Change) (fronts bool, err error) {
 // sameFronts says whether clients call two versions of a Service at the same addresses and
 // ports, and are carried by the same data plane.
 func sameFronts(a, b *snapshot.Service) bool {
-	return a.Options.Dataplane == b.Options.Dataplane && slices.Equal(a.ClusterIPs, b.ClusterIPs) && slices.Equal(a.ExternalIPs, b.ExternalIPs) &&
+	return a.Options.Dataplane == b.Options.Dataplane && slices.Equal(a.ClusterIPs, b.ClusterIPs) && slices.Equal(a.ExternalIPs, b.ExternalIPs) && slices.Equal(a.BalancerIPs, b.BalancerIPs) &&
 		slices.EqualFunc(a.Ports, b.Ports, func(p, q snapshot.Port) bool {
 			return p.Protocol == q.Protocol && p.Port == q.Port && p.NodePort == q.NodePort
 		})
@@ -149,21 +150,21 @@ func (t *Table) takeNodes(nodes map[string]*snapshot.Node) bool {
 	}
 	was := t.at.Zone
 	if n := t.nodes[t.at.Node]; n != nil {
-		t.at.Zone = n.Zone
+		t.at = route.Place{Node: n.Name, Zone: n.Zone, Addrs: n.Addrs, Pods: n.Pods}
 	}
 	return t.at.Zone != was
 }
 
 // put has a Service as it is now, with what its ports had seen before.
 func (t *Table) put(key snapshot.Key, s *snapshot.Service, was *service) error {
-	now := &service{Service: s}
+	now := &service{Service: s, ready: map[netip.Addr]bool{}}
 	for i := range s.Ports {
 		p, err := t.port(s, &s.Ports[i], was)
 		if err != nil {
 			return fmt.Errorf("service %s: %w", key, err)
 		}
 		now.ports = append(now.ports, p)
-		now.addPods(s.Ports[i].Endpoints, t.at.Node)
+		now.addHere(s.Ports[i].Endpoints, t.at.Node)
 	}
 	t.services[key] = now
 	if len(now.pods) > 0 || now.called() {
@@ -182,34 +183,42 @@ func (s *service) called() bool {
 	return slices.ContainsFunc(s.ports, func(p *port) bool { return len(p.called()) > 0 })
 }
 
-// addPods adds those of a node, each once.
-func (s *service) addPods(endpoints []snapshot.Endpoint, node string) {
+// addHere adds the endpoints of this node, each once.
+func (s *service) addHere(endpoints []snapshot.Endpoint, node string) {
 	for _, e := range endpoints {
-		if e.Node == node && e.PodUID != "" && !slices.Contains(s.pods, e.PodUID) {
+		if e.Node != node {
+			continue
+		}
+		if e.PodUID != "" && !slices.Contains(s.pods, e.PodUID) {
 			s.pods = append(s.pods, e.PodUID)
+		}
+		if e.Ready {
+			s.ready[e.Addr.Addr()] = true
 		}
 	}
 }
 
 // announce has clients that call a port find it.
 func (t *Table) announce(s *service, p *port) {
-	for at, external := range s.addresses(p) {
-		t.addresses[at] = &front{port: p, external: external}
+	for at, by := range s.addresses(p) {
+		t.addresses[at] = &front{p, by}
 	}
 	if p.NodePort != 0 {
-		t.nodePorts[capture.NodePort{Protocol: p.Protocol, Port: p.NodePort}] = &front{port: p, external: true}
+		t.nodePorts[capture.NodePort{Protocol: p.Protocol, Port: p.NodePort}] = &front{p, route.Outside}
 	}
 }
 
-// addresses of a port of the Service; true are those for clients from outside.
-func (s *service) addresses(p *port) map[capture.Service]bool {
-	all := map[capture.Service]bool{}
-	for _, a := range s.ExternalIPs {
-		all[capture.Service{Protocol: p.Protocol, At: netip.AddrPortFrom(a, p.Port.Port)}] = true
+// addresses of a port of the Service.
+func (s *service) addresses(p *port) map[capture.Service]route.Entry {
+	all := map[capture.Service]route.Entry{}
+	add := func(by route.Entry, addrs []netip.Addr) {
+		for _, a := range addrs {
+			all[capture.Service{Protocol: p.Protocol, At: netip.AddrPortFrom(a, p.Port.Port)}] = by
+		}
 	}
-	for _, a := range s.ClusterIPs {
-		all[capture.Service{Protocol: p.Protocol, At: netip.AddrPortFrom(a, p.Port.Port)}] = false
-	}
+	add(route.Outside, s.ExternalIPs)
+	add(route.Balanced, s.BalancerIPs)
+	add(route.Inside, s.ClusterIPs)
 	return all
 }
 
@@ -230,25 +239,25 @@ func (t *Table) withdraw(s *service) {
 
 // Fronts are where clients call: for each the proxy's port, as of says, or 0 for what is
 // not to be brought. A node's port is of no address.
-func (t *Table) Fronts(of func(p snapshot.Protocol, service *snapshot.Service, at netip.AddrPort, external bool) uint16) capture.Wanted {
+func (t *Table) Fronts(of func(p snapshot.Protocol, service *snapshot.Service, at netip.AddrPort, by route.Entry) uint16) capture.Wanted {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	w := capture.Wanted{Services: map[capture.Service]uint16{}, NodePorts: map[capture.NodePort]uint16{}}
 	for at, f := range t.addresses {
-		if to := of(at.Protocol, t.services[f.port.service].Service, at.At, f.external); to != 0 {
+		if to := of(at.Protocol, f.port.service, at.At, f.entry); to != 0 {
 			w.Services[at] = to
 		}
 	}
 	for at, f := range t.nodePorts {
-		if to := of(at.Protocol, t.services[f.port.service].Service, netip.AddrPortFrom(netip.IPv4Unspecified(), at.Port), true); to != 0 {
+		if to := of(at.Protocol, f.port.service, netip.AddrPortFrom(netip.IPv4Unspecified(), at.Port), f.entry); to != 0 {
 			w.NodePorts[at] = to
 		}
 	}
 	return w
 }
 
-// Health is what a Service's health check port is to answer: how many endpoints this node
-// has, the fewest of its ports.
+// Health is what a Service's health check port is to answer: how many endpoints of this node
+// are ready. One that ends is not, though it may serve: no more clients are to be sent here.
 type Health struct {
 	Port  uint16
 	Local int
@@ -260,18 +269,9 @@ func (t *Table) Health() map[snapshot.Key]Health {
 	defer t.mu.RUnlock()
 	all := map[snapshot.Key]Health{}
 	for key, s := range t.services {
-		if s.HealthPort == 0 {
-			continue
+		if s.HealthPort != 0 {
+			all[key] = Health{Port: s.HealthPort, Local: len(s.ready)}
 		}
-		h := Health{Port: s.HealthPort}
-		for i, p := range s.ports {
-			p.mu.Lock()
-			if i == 0 || p.local < h.Local {
-				h.Local = p.local
-			}
-			p.mu.Unlock()
-		}
-		all[key] = h
 	}
 	return all
 }
@@ -303,5 +303,5 @@ func (t *Table) Choose(protocol snapshot.Protocol, target, client netip.AddrPort
 	if f == nil {
 		return nil, fmt.Errorf("%w: %s", ErrNoService, target)
 	}
-	return t.choose(f.port, client.Addr(), f.external)
+	return t.choose(f, client.Addr().Unmap())
 }

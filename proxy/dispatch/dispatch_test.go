@@ -9,6 +9,7 @@ import (
 
 	"skerry.dev/skerry/proxy/balance"
 	"skerry.dev/skerry/proxy/dispatch"
+	"skerry.dev/skerry/proxy/route"
 	"skerry.dev/skerry/proxy/snapshot"
 )
 
@@ -94,24 +95,57 @@ func TestFinds(t *testing.T) {
 	}
 }
 
-// Clients from outside have this node's endpoints alone, where the Service says so.
+// Clients from outside have this node's endpoints alone, where the Service says so; the node
+// and its own pods have all.
 func TestExternalLocal(t *testing.T) {
-	local := func(s *snapshot.Service) { s.ExternalLocal = true }
-	table, _ := tableOf(t, service(local, endpoint("10.0.1.1", "n1"), endpoint("10.0.2.1", "n2")))
+	local := func(s *snapshot.Service) { s.ExternalLocal, s.HealthPort = true, 31000 }
+	ending := endpoint("10.0.1.2", "n1")
+	ending.Ready, ending.Terminating = false, true
+	table, _ := tableOf(t, service(local, endpoint("10.0.1.1", "n1"), endpoint("10.0.2.1", "n2"), ending))
+	update(t, table, snapshot.Change{Nodes: map[string]*snapshot.Node{
+		"n1": {Name: "n1", Addrs: []netip.Addr{nodeAt.Addr()}, Pods: []netip.Prefix{netip.MustParsePrefix("10.0.1.0/24")}},
+	}})
 	for range 4 {
 		if got := chosen(t, table, nodeAt, client); got != "10.0.1.1" {
 			t.Errorf("from outside %s is chosen", got)
 		}
 	}
-	seen := map[string]bool{}
-	for range 4 {
-		seen[chosen(t, table, at, client)] = true
+	for what, c := range map[string]struct{ at, from netip.AddrPort }{
+		"from within":                    {at, client},
+		"from this node, from outside":   {nodeAt, nodeAt},
+		"from a pod here, from outside":  {nodeAt, netip.MustParseAddrPort("10.0.1.9:40000")},
+		"from a pod, in an IPv6 address": {nodeAt, netip.MustParseAddrPort("[::ffff:10.0.1.9]:40000")},
+	} {
+		seen := map[string]bool{}
+		for range 4 {
+			seen[chosen(t, table, c.at, c.from)] = true
+		}
+		if len(seen) != 2 {
+			t.Errorf("%s %v are chosen", what, seen)
+		}
 	}
-	if len(seen) != 2 {
-		t.Errorf("from within %v are chosen", seen)
-	}
-	if x := table.Explain(web); len(x) != 2 || x[0].Clients != "internal" || len(x[1].Endpoints) != 1 {
+	if x := table.Explain(web); len(x) != 2 || x[0].TrafficPolicy != "Cluster" || x[1].TrafficPolicy != "Local" || len(x[1].Endpoints) != 1 {
 		t.Errorf("explained as %+v", x)
+	}
+	update(t, table, service(local, ending, endpoint("10.0.2.1", "n2")))
+	if got, h := chosen(t, table, nodeAt, client), table.Health()[web]; got != "10.0.1.2" || h.Local != 0 || h.Port != 31000 {
+		t.Errorf("the last one here ends: %s is chosen, and a load balancer is told %+v", got, h)
+	}
+}
+
+// Who may not call at a load balancer's address is refused there, and nowhere else.
+func TestSourceRanges(t *testing.T) {
+	balanced := netip.MustParseAddrPort("192.0.2.1:80")
+	table, _ := tableOf(t, service(func(s *snapshot.Service) {
+		s.BalancerIPs, s.SourceRanges = []netip.Addr{balanced.Addr()}, []netip.Prefix{netip.MustParsePrefix("198.51.100.0/24")}
+	}, endpoint("10.0.1.1", "n1")))
+	if _, err := table.Choose(snapshot.TCP, balanced, client); !errors.Is(err, dispatch.ErrNotAllowed) {
+		t.Errorf("from elsewhere: %v", err)
+	}
+	for at, from := range map[netip.AddrPort]netip.AddrPort{balanced: netip.MustParseAddrPort("198.51.100.7:1"), at: client, nodeAt: client} {
+		if got := chosen(t, table, at, from); got != "10.0.1.1" {
+			t.Errorf("%s to %s: %s", from, at, got)
+		}
 	}
 }
 
@@ -238,8 +272,8 @@ func TestZone(t *testing.T) {
 
 func TestFronts(t *testing.T) {
 	table, _ := tableOf(t, service(func(s *snapshot.Service) { s.ExternalIPs = []netip.Addr{netip.MustParseAddr("192.0.2.1")} }, endpoint("10.0.1.1", "n1")))
-	w := table.Fronts(func(_ snapshot.Protocol, _ *snapshot.Service, at netip.AddrPort, external bool) uint16 {
-		if external && at.Port() == 80 {
+	w := table.Fronts(func(_ snapshot.Protocol, _ *snapshot.Service, at netip.AddrPort, by route.Entry) uint16 {
+		if by == route.Outside && at.Port() == 80 {
 			return 0
 		}
 		return 4480
@@ -277,6 +311,7 @@ func TestNobodyCalls(t *testing.T) {
 	}{
 		"a policy":      {func(s *snapshot.Service) { s.Policy = balance.Random }, false},
 		"an address":    {func(s *snapshot.Service) { s.ExternalIPs = []netip.Addr{netip.MustParseAddr("192.0.2.1")} }, true},
+		"a balancer":    {func(s *snapshot.Service) { s.BalancerIPs = []netip.Addr{netip.MustParseAddr("192.0.2.2")} }, true},
 		"a node's port": {func(s *snapshot.Service) { s.Ports[0].NodePort = 30081 }, true},
 	} {
 		update(t, table, far)

@@ -2,6 +2,8 @@ package dispatch
 
 import (
 	"cmp"
+	"errors"
+	"fmt"
 	"hash/maphash"
 	"maps"
 	"net/netip"
@@ -15,27 +17,24 @@ import (
 	"skerry.dev/skerry/proxy/snapshot"
 )
 
-// staysMost bounds how many clients are remembered of a port with session affinity; those
-// that called longest ago are forgotten first, in part.
+// staysMost bounds how many clients are remembered of a port with session affinity; of more
+// than that those are forgotten whose time is over, and any eighth.
 const staysMost = 100_000
 
-// port is a port of a Service, with its sides: most have one, and one more where clients
-// from outside may have other endpoints.
+// port is a port of a Service, with who serves by each traffic policy.
 type port struct {
 	*snapshot.Port
-	service  snapshot.Key
-	affinity time.Duration
+	service *snapshot.Service
 
-	mu       sync.Mutex
-	internal *side
-	external *side // the same as internal where the same endpoints may serve
-	local    int   // endpoints of this node
-	stays    map[netip.Addr]stay
+	mu             sync.Mutex
+	cluster, local side
+	stays          map[netip.Addr]stay
 }
 
-// side is who may serve, and who chooses among them: nobody until a client of this node
-// calls, since of many Services a node calls few.
+// side is who may serve by a traffic policy, and who chooses among them: nobody until a
+// client of this node calls, since of many Services a node calls few.
 type side struct {
+	policy   string // Kubernetes' name of it
 	options  balance.Options
 	routes   []snapshot.Endpoint
 	balancer *balance.Balancer
@@ -63,27 +62,17 @@ type Held struct {
 func (t *Table) port(s *snapshot.Service, p *snapshot.Port, was *service) (*port, error) {
 	now := was.port(p)
 	if now == nil {
-		now = &port{service: s.Key, stays: map[netip.Addr]stay{}}
+		now = &port{cluster: side{policy: "Cluster"}, local: side{policy: "Local"}, stays: map[netip.Addr]stay{}}
 	}
 	now.mu.Lock()
 	defer now.mu.Unlock()
-	r := route.Of(s, p, t.at)
-	now.Port, now.affinity, now.local = p, s.Affinity, r.Local
+	now.Port, now.service = p, s
 	options := balance.Options{Policy: cmp.Or(s.Policy, balance.Cost), MaxCPU: percent(s.Options.MaxCPU), MaxRAM: percent(s.Options.MaxRAM)}
-	apart := s.InternalLocal != s.ExternalLocal
-	if apart == (now.internal == now.external) {
-		now.external = nil
-	}
-	var err error
-	if now.internal, err = t.side(now.internal, r.Internal, options, s.Key); err != nil {
+	if err := options.Check(); err != nil {
 		return nil, err
 	}
-	if !apart {
-		now.external = now.internal
-		return now, nil
-	}
-	now.external, err = t.side(now.external, r.External, options, s.Key)
-	return now, err
+	r := route.Of(s, p, t.at)
+	return now, errors.Join(t.serve(now, &now.cluster, r.Cluster, options), t.serve(now, &now.local, r.Local, options))
 }
 
 // percent is a share.
@@ -102,20 +91,17 @@ func (s *service) port(p *snapshot.Port) *port {
 	return nil
 }
 
-// side has these endpoints now, by this policy.
-func (t *Table) side(s *side, routes []snapshot.Endpoint, o balance.Options, key snapshot.Key) (*side, error) {
-	if s == nil {
-		s = &side{}
-	}
+// serve has a side these endpoints from now on, by these options.
+func (t *Table) serve(p *port, s *side, routes []snapshot.Endpoint, o balance.Options) error {
 	s.options, s.routes = o, routes
 	if s.balancer == nil {
-		return s, o.Check()
+		return nil
 	}
 	if err := s.balancer.SetPolicy(o, t.now()); err != nil {
-		return nil, err
+		return err
 	}
-	t.see(key, s)
-	return s, nil
+	t.see(p.service.Key, s)
+	return nil
 }
 
 // wake has somebody choose among a side's endpoints.
@@ -161,18 +147,22 @@ func (t *Table) view(key snapshot.Key, routes []snapshot.Endpoint, about About) 
 type About func(service snapshot.Key, node string) balance.Node
 
 // choose names an endpoint.
-func (t *Table) choose(p *port, client netip.Addr, external bool) (*Held, error) {
+func (t *Table) choose(f *front, client netip.Addr) (*Held, error) {
+	p := f.port
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	s, now := p.internal, t.now()
-	if external {
-		s = p.external
+	if !route.Admits(p.service, f.entry, client, t.at) {
+		return nil, fmt.Errorf("%w: %s, %s", ErrNotAllowed, p.service.Key, client)
+	}
+	s, now := &p.cluster, t.now()
+	if route.Local(p.service, f.entry, client, t.at) {
+		s = &p.local
 	}
 	if s.balancer == nil {
-		if err := t.wake(p.service, s); err != nil {
+		if err := t.wake(p.service.Key, s); err != nil {
 			return nil, err
 		}
-		t.lives(p.service)
+		t.lives(p.service.Key)
 	}
 	ticket, ok := p.again(s, client, now)
 	if !ok {
@@ -181,7 +171,7 @@ func (t *Table) choose(p *port, client netip.Addr, external bool) (*Held, error)
 			return nil, ErrNoEndpoint
 		}
 	}
-	if p.affinity > 0 {
+	if p.service.Affinity > 0 {
 		p.remember(client, ticket.Endpoint, now)
 	}
 	return &Held{Endpoint: s.addrs[ticket.Endpoint], client: client, port: p, side: s, ticket: ticket}, nil
@@ -189,7 +179,7 @@ func (t *Table) choose(p *port, client netip.Addr, external bool) (*Held, error)
 
 // again is the endpoint that a client had, where it is still there.
 func (p *port) again(s *side, client netip.Addr, now time.Duration) (balance.Ticket, bool) {
-	if p.affinity == 0 {
+	if p.service.Affinity == 0 {
 		return balance.Ticket{}, false
 	}
 	was, ok := p.stays[client]
@@ -208,7 +198,7 @@ func (p *port) remember(client netip.Addr, endpoint string, now time.Duration) {
 			}
 		}
 	}
-	p.stays[client] = stay{endpoint, now + p.affinity}
+	p.stays[client] = stay{endpoint, now + p.service.Affinity}
 }
 
 // Answered tells that the endpoint has begun to answer.
@@ -285,17 +275,20 @@ func (p *port) flights(to map[string]Flight, now time.Duration) {
 	}
 }
 
-// sides are each once.
-func (p *port) sides() []*side {
-	if p.external == p.internal {
-		return []*side{p.internal}
-	}
-	return []*side{p.internal, p.external}
-}
-
 // called are the sides that clients of this node have called.
 func (p *port) called() []*side {
-	return slices.DeleteFunc(p.sides(), func(s *side) bool { return s.balancer == nil })
+	return slices.DeleteFunc([]*side{&p.cluster, &p.local}, func(s *side) bool { return s.balancer == nil })
+}
+
+// sides are those that a Service's traffic policies name, and those that were called.
+func (p *port) sides() (all []*side) {
+	if !p.service.InternalLocal || p.cluster.balancer != nil {
+		all = append(all, &p.cluster)
+	}
+	if p.service.InternalLocal || p.service.ExternalLocal || p.local.balancer != nil {
+		all = append(all, &p.local)
+	}
+	return all
 }
 
 // Learn has the balancers of Services know what is known of nodes now.
@@ -330,17 +323,13 @@ func (t *Table) Explain(key snapshot.Key) []Explanation {
 	var all []Explanation
 	for _, p := range s.ports {
 		p.mu.Lock()
-		for i, side := range p.sides() {
+		for _, side := range p.sides() {
 			if side.balancer == nil { // what its first choice would rest on
 				if asked := (*side); t.wake(key, &asked) == nil {
 					side = &asked
 				}
 			}
-			x := Explanation{Service: key.String(), Port: p.Port.Port, Protocol: p.Protocol, Clients: "all", Explanation: side.balancer.Explain(t.now())}
-			if len(p.sides()) > 1 {
-				x.Clients = []string{"internal", "external"}[i]
-			}
-			all = append(all, x)
+			all = append(all, Explanation{Service: key.String(), Port: p.Port.Port, Protocol: p.Protocol, TrafficPolicy: side.policy, Explanation: side.balancer.Explain(t.now())})
 		}
 		p.mu.Unlock()
 	}
@@ -354,11 +343,11 @@ func (t *Table) Keys() []snapshot.Key {
 	return slices.SortedFunc(maps.Keys(t.services), func(a, b snapshot.Key) int { return strings.Compare(a.String(), b.String()) })
 }
 
-// An Explanation is of a port of a Service, for clients of a kind.
+// An Explanation is of a port of a Service, for clients that a traffic policy is for.
 type Explanation struct {
-	Service  string            `json:"service"`
-	Port     uint16            `json:"port"`
-	Protocol snapshot.Protocol `json:"protocol"`
-	Clients  string            `json:"clients"` // all, internal or external
+	Service       string            `json:"service"`
+	Port          uint16            `json:"port"`
+	Protocol      snapshot.Protocol `json:"protocol"`
+	TrafficPolicy string            `json:"trafficPolicy"` // Cluster or Local
 	balance.Explanation
 }

@@ -1,6 +1,6 @@
 // Package route decides which endpoints of a Service's port may serve whom, by
-// Kubernetes' rules: readiness, graceful termination, traffic policies and topology hints.
-// It is pure; who of them gets a connection is balance's. Start at Of.
+// Kubernetes' rules: readiness, graceful termination, traffic policies, topology hints and
+// source ranges. It is pure; who of them gets a connection is balance's. Start at Of.
 //
 // The rules are those of kube-proxy, as "Virtual IPs and Service Proxies", "Service
 // Internal Traffic Policy" and "Topology Aware Routing" of the Kubernetes documentation
@@ -8,53 +8,84 @@
 package route
 
 import (
+	"net/netip"
 	"slices"
 
 	"skerry.dev/skerry/proxy/snapshot"
 )
 
-// A Place is where this proxy runs.
-type Place struct{ Node, Zone string }
-
-// Routes are who may serve a port.
-type Routes struct {
-	// Internal are for clients within the cluster, External for those that came by a node's
-	// port or an external address.
-	Internal, External []snapshot.Endpoint
-	// Local is how many of this node's are ready, or serve while they end: what the health
-	// check port tells.
-	Local int
+// A Place is a node where a proxy runs: its name, zone and addresses, and where its pods'
+// addresses are.
+type Place struct {
+	Node, Zone string
+	Addrs      []netip.Addr
+	Pods       []netip.Prefix
 }
+
+// has says whether a client is the node itself or one of its pods.
+func (p Place) has(client netip.Addr) bool {
+	return client.IsLoopback() || slices.Contains(p.Addrs, client) || within(p.Pods, client)
+}
+
+func within(ranges []netip.Prefix, a netip.Addr) bool {
+	return slices.ContainsFunc(ranges, func(r netip.Prefix) bool { return r.Contains(a) })
+}
+
+// Routes are who may serve a port by each traffic policy.
+type Routes struct{ Cluster, Local []snapshot.Endpoint }
 
 // Of a Service's port, seen from a place.
 func Of(s *snapshot.Service, p *snapshot.Port, at Place) Routes {
-	everywhere := usable(p.Endpoints)
-	here := usable(on(p.Endpoints, at.Node))
+	everywhere := ready(p.Endpoints)
 	if s.Policy == "" {
 		everywhere = hinted(everywhere, at)
 	}
-	r := Routes{Internal: everywhere, External: everywhere, Local: len(here)}
-	if s.InternalLocal {
-		r.Internal = here
-	}
-	if s.ExternalLocal {
-		r.External = here
-	}
-	return r
+	here := where(p.Endpoints, func(e snapshot.Endpoint) bool { return e.Node == at.Node })
+	return Routes{Cluster: orEnding(everywhere, p.Endpoints), Local: orEnding(ready(here), here)}
 }
 
-// usable are the endpoints that are ready; without one, those that end and still serve.
-func usable(all []snapshot.Endpoint) []snapshot.Endpoint {
-	ready := where(all, func(e snapshot.Endpoint) bool { return e.Ready })
-	if len(ready) > 0 {
-		return ready
+// ready are the endpoints that are.
+func ready(all []snapshot.Endpoint) []snapshot.Endpoint {
+	return where(all, func(e snapshot.Endpoint) bool { return e.Ready })
+}
+
+// orEnding are some; without one, those of all that end and still serve.
+func orEnding(some, all []snapshot.Endpoint) []snapshot.Endpoint {
+	if len(some) > 0 {
+		return some
 	}
 	return where(all, func(e snapshot.Endpoint) bool { return e.Serving && e.Terminating })
 }
 
-// on are the endpoints of a node.
-func on(all []snapshot.Endpoint, node string) []snapshot.Endpoint {
-	return where(all, func(e snapshot.Endpoint) bool { return e.Node == node })
+// An Entry is by what address clients call a Service.
+type Entry int
+
+// Inside is an address within the cluster; Outside is an external one, or a port of nodes;
+// Balanced is a load balancer's.
+const (
+	Inside Entry = iota
+	Outside
+	Balanced
+)
+
+// Local says whether who calls by an entry is served by this node alone. Its own pods are
+// taken to go out to a load balancer and come back in anywhere.
+func Local(s *snapshot.Service, by Entry, client netip.Addr, at Place) bool {
+	if by == Inside {
+		return s.InternalLocal
+	}
+	return s.ExternalLocal && !at.has(client)
+}
+
+// Admits says whether a client may call by an entry: a load balancer's is for the Service's
+// source ranges of the client's family, where there are some. A node that is in them may
+// call by the load balancer's own address, if it has that.
+func Admits(s *snapshot.Service, by Entry, client netip.Addr, at Place) bool {
+	ranges := where(s.SourceRanges, func(r netip.Prefix) bool { return r.Addr().Is4() == client.Is4() })
+	if by != Balanced || len(ranges) == 0 || within(ranges, client) {
+		return true
+	}
+	return slices.Contains(s.BalancerIPs, client) && slices.ContainsFunc(at.Addrs, func(a netip.Addr) bool { return within(ranges, a) })
 }
 
 // hinted are the endpoints that hints keep for this node, else for its zone. Hints count
@@ -83,8 +114,8 @@ func forPlace(all []snapshot.Endpoint, place string, hints func(snapshot.Endpoin
 	return some, len(some) > 0
 }
 
-func where(all []snapshot.Endpoint, is func(snapshot.Endpoint) bool) []snapshot.Endpoint {
-	var some []snapshot.Endpoint
+func where[T any](all []T, is func(T) bool) []T {
+	var some []T
 	for _, e := range all {
 		if is(e) {
 			some = append(some, e)

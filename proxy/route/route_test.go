@@ -47,55 +47,96 @@ func which(of []snapshot.Endpoint) string {
 func TestRoutes(t *testing.T) {
 	at := route.Place{Node: "w1", Zone: "a"}
 	for _, c := range []struct {
-		name               string
-		service            snapshot.Service
-		endpoints          []string
-		internal, external string
-		local              int
+		name           string
+		policy         string
+		endpoints      []string
+		cluster, local string
 	}{
-		{name: "those that are ready", endpoints: []string{"w1/a r", "w2/b n", "w2/b r", "w3/c t"}, internal: "0 2", external: "0 2", local: 1},
-		{name: "without one, those that end and serve", endpoints: []string{"w1/a n", "w2/b t"}, internal: "1", external: "1"},
-		{
-			name: "internal traffic stays here", service: snapshot.Service{InternalLocal: true},
-			endpoints: []string{"w1/a r", "w2/b r"}, internal: "0", external: "0 1", local: 1,
-		},
-		{
-			name: "here is nobody: dropped, not sent away", service: snapshot.Service{InternalLocal: true, ExternalLocal: true},
-			endpoints: []string{"w2/b r"}, internal: "", external: "",
-		},
-		{
-			name: "here is one that ends", service: snapshot.Service{ExternalLocal: true},
-			endpoints: []string{"w1/a t", "w2/b r"}, internal: "1", external: "0", local: 1,
-		},
-		{name: "hints of zones", endpoints: []string{"w1/a r z:b", "w2/b r z:a", "w3/c r z:a"}, internal: "1 2", external: "1 2", local: 1},
-		{name: "hints of nodes go before", endpoints: []string{"w1/a r z:a n:w2", "w2/b r z:b n:w1"}, internal: "1", external: "1", local: 1},
-		{name: "one without a hint: none counts", endpoints: []string{"w1/a r", "w2/b r z:a"}, internal: "0 1", external: "0 1", local: 1},
-		{name: "none for this zone: none counts", endpoints: []string{"w1/a r z:b", "w2/b r z:b"}, internal: "0 1", external: "0 1", local: 1},
-		{name: "one that is not ready has no say", endpoints: []string{"w1/a r z:a", "w2/b n"}, internal: "0", external: "0", local: 1},
-		{
-			name: "local traffic has no use for hints", service: snapshot.Service{InternalLocal: true},
-			endpoints: []string{"w1/a r z:b", "w2/b r z:a"}, internal: "0", external: "1", local: 1,
-		},
-		{
-			name: "a policy of ours chooses among all", service: snapshot.Service{Policy: "cost"},
-			endpoints: []string{"w1/a r z:a", "w2/b r z:b"}, internal: "0 1", external: "0 1", local: 1,
-		},
-		{
-			name: "but keeps to traffic policies", service: snapshot.Service{Policy: "cost", InternalLocal: true},
-			endpoints: []string{"w1/a r", "w2/b r"}, internal: "0", external: "0 1", local: 1,
-		},
+		{name: "those that are ready", endpoints: []string{"w1/a r", "w2/b n", "w2/b r", "w3/c t"}, cluster: "0 2", local: "0"},
+		{name: "without one, those that end and serve", endpoints: []string{"w1/a n", "w2/b t"}, cluster: "1"},
+		{name: "here is nobody: dropped, not sent away", endpoints: []string{"w2/b r"}, cluster: "0"},
+		{name: "here is one that ends", endpoints: []string{"w1/a t", "w2/b r"}, cluster: "1", local: "0"},
+		{name: "hints of zones", endpoints: []string{"w1/a r z:b", "w2/b r z:a", "w3/c r z:a"}, cluster: "1 2", local: "0"},
+		{name: "hints of nodes go before", endpoints: []string{"w1/a r z:a n:w2", "w2/b r z:b n:w1"}, cluster: "1", local: "0"},
+		{name: "one without a hint: none counts", endpoints: []string{"w1/a r", "w2/b r z:a"}, cluster: "0 1", local: "0"},
+		{name: "none for this zone: none counts", endpoints: []string{"w1/a r z:b", "w2/b r z:b"}, cluster: "0 1", local: "0"},
+		{name: "one that is not ready has no say", endpoints: []string{"w1/a r z:a", "w2/b n"}, cluster: "0", local: "0"},
+		{name: "of those that end hints do not count", endpoints: []string{"w2/b t z:a", "w3/c t z:b"}, cluster: "0 1"},
+		{name: "a policy of ours chooses among all", policy: "cost", endpoints: []string{"w1/a r z:a", "w2/b r z:b"}, cluster: "0 1", local: "0"},
 	} {
-		got := route.Of(&c.service, &snapshot.Port{Endpoints: endpoints(t, c.endpoints...)}, at)
-		if which(got.Internal) != c.internal || which(got.External) != c.external || got.Local != c.local {
-			t.Errorf("%s: internal %q, external %q, local %d; not %q, %q, %d",
-				c.name, which(got.Internal), which(got.External), got.Local, c.internal, c.external, c.local)
+		got := route.Of(&snapshot.Service{Policy: c.policy}, &snapshot.Port{Endpoints: endpoints(t, c.endpoints...)}, at)
+		if which(got.Cluster) != c.cluster || which(got.Local) != c.local {
+			t.Errorf("%s: Cluster %q, Local %q; not %q, %q", c.name, which(got.Cluster), which(got.Local), c.cluster, c.local)
 		}
 	}
 }
 
 func TestNoZoneOfOwn(t *testing.T) {
 	got := route.Of(&snapshot.Service{}, &snapshot.Port{Endpoints: endpoints(t, "w2/b r z:a")}, route.Place{Node: "w1"})
-	if which(got.Internal) != "0" {
-		t.Errorf("internal %q", which(got.Internal))
+	if which(got.Cluster) != "0" {
+		t.Errorf("Cluster %q", which(got.Cluster))
+	}
+}
+
+// place is a node of two families, whose pods are in 10.244.1.0/24.
+func place() route.Place {
+	return route.Place{
+		Node: "w1", Addrs: []netip.Addr{netip.MustParseAddr("10.1.0.1"), netip.MustParseAddr("fd00::1")},
+		Pods: []netip.Prefix{netip.MustParsePrefix("10.244.1.0/24")},
+	}
+}
+
+// Each way in has its own traffic policy; a node and its own pods have all endpoints where
+// others from outside have the node's.
+func TestLocal(t *testing.T) {
+	for _, c := range []struct {
+		internal, external bool
+		by                 route.Entry
+		client             string
+		want               bool
+	}{
+		{true, false, route.Inside, "10.244.1.7", true},
+		{true, false, route.Outside, "192.0.2.9", false},
+		{false, true, route.Inside, "192.0.2.9", false},
+		{false, true, route.Outside, "192.0.2.9", true},
+		{false, true, route.Balanced, "2001:db8::9", true},
+		{true, true, route.Outside, "10.244.2.7", true},
+		{true, true, route.Outside, "10.244.1.7", false},
+		{true, true, route.Balanced, "fd00::1", false},
+		{true, true, route.Outside, "127.0.0.1", false},
+	} {
+		s := &snapshot.Service{InternalLocal: c.internal, ExternalLocal: c.external}
+		if got := route.Local(s, c.by, netip.MustParseAddr(c.client), place()); got != c.want {
+			t.Errorf("%+v: %v", c, got)
+		}
+	}
+}
+
+// Source ranges are for a load balancer's addresses alone, and each for its own family.
+func TestAdmits(t *testing.T) {
+	for _, c := range []struct {
+		ranges string
+		by     route.Entry
+		client string
+		want   bool
+	}{
+		{"", route.Balanced, "192.0.2.9", true},
+		{"192.0.2.0/24", route.Balanced, "192.0.2.9", true},
+		{"192.0.2.0/24", route.Balanced, "198.51.100.9", false},
+		{"192.0.2.0/24", route.Outside, "198.51.100.9", true},
+		{"192.0.2.0/24", route.Inside, "198.51.100.9", true},
+		{"192.0.2.0/24", route.Balanced, "2001:db8::9", true},
+		{"192.0.2.0/24 2001:db8::/64", route.Balanced, "2001:db8:1::9", false},
+		{"0.0.0.0/0", route.Balanced, "198.51.100.9", true},
+		{"10.1.0.0/16", route.Balanced, "203.0.113.1", true},
+		{"192.0.2.0/24", route.Balanced, "203.0.113.1", false},
+	} {
+		s := &snapshot.Service{BalancerIPs: []netip.Addr{netip.MustParseAddr("203.0.113.1")}}
+		for _, r := range strings.Fields(c.ranges) {
+			s.SourceRanges = append(s.SourceRanges, netip.MustParsePrefix(r))
+		}
+		if got := route.Admits(s, c.by, netip.MustParseAddr(c.client), place()); got != c.want {
+			t.Errorf("%+v: %v", c, got)
+		}
 	}
 }

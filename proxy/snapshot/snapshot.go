@@ -66,9 +66,10 @@ type Service struct {
 	Policy string
 	// Options are those of OptionsAnnotation.
 	Options Options
-	// ClusterIPs are its addresses within the cluster, ExternalIPs those of load balancers
-	// and of spec.externalIPs.
-	ClusterIPs, ExternalIPs []netip.Addr
+	// ClusterIPs are its addresses within the cluster, BalancerIPs those of load balancers.
+	ClusterIPs, ExternalIPs, BalancerIPs []netip.Addr
+	// SourceRanges are who may call BalancerIPs; none of a family is everybody of it.
+	SourceRanges []netip.Prefix
 	// InternalLocal and ExternalLocal are the traffic policies Local.
 	InternalLocal, ExternalLocal bool
 	// Affinity is how long a client stays with its endpoint; 0 is not.
@@ -115,6 +116,8 @@ type Endpoint struct {
 type Node struct {
 	Name, Zone string
 	Addrs      []netip.Addr
+	// Pods are where its pods' addresses are.
+	Pods []netip.Prefix
 }
 
 // A Change is what has become of Services and nodes since the last one. A nil Service, or

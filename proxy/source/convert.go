@@ -45,8 +45,12 @@ func serviceOf(s *core.Service, slicesOf []*discovery.EndpointSlice) *snapshot.S
 	all.ExternalIPs = addresses(s.Spec.ExternalIPs)
 	for _, i := range s.Status.LoadBalancer.Ingress {
 		if i.IPMode == nil || *i.IPMode == core.LoadBalancerIPModeVIP {
-			all.ExternalIPs = append(all.ExternalIPs, addresses([]string{i.IP})...)
+			all.BalancerIPs = append(all.BalancerIPs, addresses([]string{i.IP})...)
 		}
+	}
+	if all.SourceRanges, err = prefixes(s.Spec.LoadBalancerSourceRanges); err != nil {
+		all.Refusals = append(all.Refusals, fmt.Sprintf("loadBalancerSourceRanges: %s; nobody is served at the load balancer's addresses", inOneLine(err)))
+		all.BalancerIPs = nil
 	}
 	if s.Spec.SessionAffinity == core.ServiceAffinityClientIP {
 		all.Affinity = affinityDefault
@@ -135,6 +139,18 @@ func addresses(texts []string) []netip.Addr {
 		}
 	}
 	return all
+}
+
+// prefixes are ranges of addresses, which Kubernetes lets stand between blanks.
+func prefixes(texts []string) (all []netip.Prefix, err error) {
+	for _, t := range texts {
+		p, err := netip.ParsePrefix(strings.TrimSpace(t))
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, p)
+	}
+	return all, nil
 }
 
 // ofOneFamily are the slices of the Service's first address family, or all where none of
@@ -229,6 +245,9 @@ func or[T any](told *T, otherwise T) T {
 // nodeOf is what the proxy wants to know of a Node.
 func nodeOf(n *core.Node) *snapshot.Node {
 	out := &snapshot.Node{Name: n.Name, Zone: n.Labels[core.LabelTopologyZone]}
+	if pods, err := prefixes(n.Spec.PodCIDRs); err == nil { // as the API server holds
+		out.Pods = pods
+	}
 	for _, a := range n.Status.Addresses {
 		if a.Type == core.NodeInternalIP {
 			out.Addrs = append(out.Addrs, addresses([]string{a.Address})...)

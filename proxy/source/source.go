@@ -88,7 +88,7 @@ func New(client kubernetes.Interface, metrics metrics.PodMetricsesGetter, node s
 func slim(o any) (any, error) {
 	switch o := o.(type) {
 	case *core.Node:
-		return &core.Node{ObjectMeta: meta.ObjectMeta{Name: o.Name, ResourceVersion: o.ResourceVersion, Labels: o.Labels}, Status: core.NodeStatus{Addresses: o.Status.Addresses, Allocatable: o.Status.Allocatable}}, nil
+		return &core.Node{ObjectMeta: meta.ObjectMeta{Name: o.Name, ResourceVersion: o.ResourceVersion, Labels: o.Labels}, Spec: core.NodeSpec{PodCIDRs: o.Spec.PodCIDRs}, Status: core.NodeStatus{Addresses: o.Status.Addresses, Allocatable: o.Status.Allocatable}}, nil
 	case *core.Service:
 		o.ManagedFields, o.Status.Conditions = nil, nil
 	case *discovery.EndpointSlice:

@@ -73,6 +73,7 @@ func TestServiceOf(t *testing.T) {
 		s.Spec.HealthCheckNodePort = 31000
 		s.Spec.ExternalIPs = []string{"192.0.2.1"}
 		s.Spec.SessionAffinity = core.ServiceAffinityClientIP
+		s.Spec.LoadBalancerSourceRanges = []string{" 192.0.2.0/24", "2001:db8::/64 "}
 		s.Status.LoadBalancer.Ingress = []core.LoadBalancerIngress{{IP: "192.0.2.2"}, {IP: "192.0.2.3", IPMode: new(core.LoadBalancerIPModeProxy)}}
 		s.Spec.Ports = append(s.Spec.Ports, core.ServicePort{Name: "dns", Port: 53, Protocol: core.ProtocolUDP}, core.ServicePort{Name: "x", Port: 9, Protocol: core.ProtocolSCTP})
 	}), []*discovery.EndpointSlice{
@@ -86,7 +87,7 @@ func TestServiceOf(t *testing.T) {
 	if s.Policy != "rap" || !s.InternalLocal || !s.ExternalLocal || s.HealthPort != 31000 || s.Affinity != 3*time.Hour {
 		t.Errorf("%+v", s)
 	}
-	if got := fmt.Sprint(s.ClusterIPs, s.ExternalIPs); got != "[10.96.0.5 fd00::5] [192.0.2.1 192.0.2.2]" {
+	if got := fmt.Sprint(s.ClusterIPs, s.ExternalIPs, s.BalancerIPs, s.SourceRanges); got != "[10.96.0.5 fd00::5] [192.0.2.1] [192.0.2.2] [192.0.2.0/24 2001:db8::/64]" {
 		t.Error(got)
 	}
 	if len(s.Refusals) != 1 || !strings.Contains(s.Refusals[0], "SCTP") {
@@ -102,6 +103,17 @@ func TestServiceOf(t *testing.T) {
 	}
 	if got := s.Ports[0].Endpoints; fmt.Sprint(got) != fmt.Sprint(want) {
 		t.Errorf("endpoints\n%v\nnot\n%v", got, want)
+	}
+}
+
+// Where it is not known who may call a load balancer's addresses, nobody may.
+func TestSourceRanges(t *testing.T) {
+	s := serviceOf(aService(func(s *core.Service) {
+		s.Spec.LoadBalancerSourceRanges = []string{"192.0.2.0/24", "192.0.2.0"}
+		s.Status.LoadBalancer.Ingress = []core.LoadBalancerIngress{{IP: "192.0.2.2"}}
+	}), nil)
+	if len(s.BalancerIPs) != 0 || len(s.Ports) != 1 || len(s.Refusals) != 1 || !strings.Contains(s.Refusals[0], "loadBalancerSourceRanges: ") {
+		t.Errorf("%+v", s)
 	}
 }
 
@@ -153,7 +165,7 @@ func TestRefusals(t *testing.T) {
 // Changes come one by one, each once, and what is gone is told.
 func TestWatch(t *testing.T) {
 	client := fake.NewClientset(aService(nil), aSlice("a", at("10.0.0.1", "n1", nil)),
-		&core.Node{ObjectMeta: meta.ObjectMeta{Name: "n1", Labels: map[string]string{core.LabelTopologyZone: "z"}},
+		&core.Node{ObjectMeta: meta.ObjectMeta{Name: "n1", Labels: map[string]string{core.LabelTopologyZone: "z"}}, Spec: core.NodeSpec{PodCIDRs: []string{"10.244.1.0/24"}},
 			Status: core.NodeStatus{Addresses: []core.NodeAddress{{Type: core.NodeInternalIP, Address: "10.1.0.1"}}}})
 	w, err := New(client, nil, "n1")
 	if err != nil {
@@ -174,7 +186,7 @@ func TestWatch(t *testing.T) {
 		}
 	}
 	web := snapshot.Key{Namespace: "default", Name: "web"}
-	if c := next(); len(c.Services[web].Ports[0].Endpoints) != 1 || c.Nodes["n1"].Zone != "z" || c.Nodes["n1"].Addrs[0].String() != "10.1.0.1" {
+	if c := next(); len(c.Services[web].Ports[0].Endpoints) != 1 || c.Nodes["n1"].Zone != "z" || fmt.Sprint(c.Nodes["n1"].Addrs, c.Nodes["n1"].Pods) != "[10.1.0.1] [10.244.1.0/24]" {
 		t.Errorf("at first %+v", c)
 	}
 	w.Refused(web, "port 9: SCTP is not carried")
