@@ -57,6 +57,7 @@ func (a *agent) measure() {
 	if len(said) > 0 || a.tick%idleTicks == 0 {
 		a.link.Report(said)
 	}
+	a.link.Answer()
 	a.link.With(func(b *reports.Book) {
 		now := a.now()
 		a.table.Learn(active, func(service snapshot.Key, node string) balance.Node {

@@ -113,7 +113,7 @@ func (c collector) Collect(to chan<- prometheus.Metric) {
 		{"datagrams_dropped_total", "Datagrams that nobody could serve.", prometheus.CounterValue, n.Dropped},
 		{"reports_sent_total", "Reports to other proxies.", prometheus.CounterValue, r.Sent},
 		{"reports_heard_total", "Reports of other proxies.", prometheus.CounterValue, r.Heard},
-		{"reports_old_total", "Reports that came twice, or late.", prometheus.CounterValue, r.Old},
+		{"reports_old_total", "Reports that came twice, or late, or of who has not heard this proxy yet.", prometheus.CounterValue, r.Old},
 		{"reports_forged_total", "Reports that no key of this cluster has signed.", prometheus.CounterValue, r.Forged},
 		{"reports_malformed_total", "Reports that make no sense.", prometheus.CounterValue, r.Malformed},
 		{"metrics_failed_total", "Questions to metrics.k8s.io without an answer.", prometheus.CounterValue, failed},

@@ -324,6 +324,10 @@ func TestNobodyCalls(t *testing.T) {
 	if f := table.Flights(); len(f) != 1 || f[0].ByNode["n2"].Done != 1 {
 		t.Errorf("called once: flights %+v", f)
 	}
+	update(t, table, service(nil, endpoint("10.0.0.1", "n1")))
+	if f := table.Flights(); len(f) != 1 || f[0].ByNode["n2"] != (dispatch.Flight{}) {
+		t.Errorf("its node is gone: flights %+v", f)
+	}
 	if fronts, err := table.Update(snapshot.Change{Services: map[snapshot.Key]*snapshot.Service{web: nil}}); !fronts || err != nil || len(table.Flights()) != 0 {
 		t.Errorf("gone: fronts %v, %v, flights %+v", fronts, err, table.Flights())
 	}

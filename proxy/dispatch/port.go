@@ -120,6 +120,9 @@ func (t *Table) see(key snapshot.Key, s *side) {
 	for _, e := range s.routes {
 		s.addrs[e.Addr.String()] = e.Addr
 	}
+	maps.DeleteFunc(s.done, func(node string, _ uint64) bool {
+		return !slices.ContainsFunc(s.routes, func(e snapshot.Endpoint) bool { return e.Node == node })
+	})
 	s.balancer.Update(t.view(key, s.routes, nil), t.now())
 }
 

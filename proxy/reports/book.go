@@ -1,8 +1,8 @@
 package reports
 
 import (
+	"maps"
 	"math"
-	"slices"
 	"time"
 
 	"skerry.dev/skerry/proxy/balance"
@@ -12,9 +12,14 @@ import (
 const (
 	// age is how old what a proxy has said may be: ten reports.
 	age = time.Second
-	// forgetAfter is when one who says nothing is forgotten, so that one who begins anew
-	// with an earlier clock is heard again.
-	forgetAfter = 10 * time.Second
+	// silence is after how long without a word one who begins anew with an earlier clock is
+	// heard again.
+	silence = 10 * time.Second
+	// answerMost is how long an answer may take, on busy nodes that are far apart: less than
+	// silence, within which nothing that came is heard again.
+	answerMost = 5 * time.Second
+	// forgetAfter is when what nobody has said, or asked for, is forgotten.
+	forgetAfter = time.Minute
 	// serviceDecay is the time in which requests lose their weight in a service time, but
 	// for a share of 1/e.
 	serviceDecay = 5 * time.Second
@@ -26,25 +31,35 @@ const (
 
 // A Book is what is known by reports. It is not for concurrent use.
 type Book struct {
-	node  string
-	epoch int64
-	peers map[string]*peer
-	rates map[rateKey]*rate
+	node   string
+	epoch  int64
+	peers  map[string]*peer
+	rates  map[rateKey]*rate
+	pruned time.Duration // when
 }
 
 // peer is who sends reports.
 type peer struct {
-	epoch    int64
+	epoch    int64 // of the last that came, as are the next three
 	number   uint64
 	heard    time.Duration // when, by our clock
-	sent     time.Duration // of that, by its clock
+	sent     time.Duration // by its clock
+	owed     bool          // it waits to hear this proxy
 	rtt      float64       // ns; 0 is not known
-	services map[snapshot.Key]said
+	rttAt    time.Duration
+	since    time.Duration // when it was believed first
+	services map[snapshot.Key]*said
 }
 
-// said is what one has said of a Service.
+// said is what one has said of a Service: its Flights are in flights, each as said last.
 type said struct {
 	Service
+	at      time.Duration
+	flights map[string]flight // by node
+}
+
+type flight struct {
+	Flight
 	at time.Duration
 }
 
@@ -55,11 +70,11 @@ type rateKey struct {
 
 // rate is what a node's pods have worked and answered lately.
 type rate struct {
-	worked time.Duration // as told last
-	done   uint64        // by all, as told last
+	worked time.Duration // since it was looked at last
+	done   uint64        // the same, by all
 	spent  float64       // ns, those long ago decayed
 	served float64
-	at     time.Duration
+	at     time.Duration // when it was looked at
 }
 
 // NewBook is that of a node's proxy, which began at an epoch: ns since 1970.
@@ -70,62 +85,105 @@ func NewBook(node string, epoch int64) *Book {
 // Say notes what this proxy itself says: it is in the book as others are.
 func (b *Book) Say(services []Service, now time.Duration) {
 	p := b.peer(b.node)
-	p.epoch, p.heard = b.epoch, now
-	p.take(services, now)
+	p.heard = now
+	b.take(b.node, p, services, now)
+	if now-b.pruned > silence {
+		b.prune(now)
+	}
 }
 
 func (b *Book) peer(node string) *peer {
 	p := b.peers[node]
 	if p == nil {
-		p = &peer{services: map[snapshot.Key]said{}}
+		p = &peer{services: map[snapshot.Key]*said{}}
 		b.peers[node] = p
 	}
 	return p
 }
 
-func (p *peer) take(services []Service, now time.Duration) {
+// take takes what one says. Counts only grow: by how much is what is worked and answered
+// since it said so last. What was never said is 0, once all has been.
+func (b *Book) take(node string, p *peer, services []Service, now time.Duration) {
+	all := node == b.node || now-p.since > age
 	for _, s := range services {
-		p.services[s.Key] = said{s, now}
+		was := p.services[s.Key]
+		if was == nil {
+			was = &said{Service: s, flights: map[string]flight{}}
+			p.services[s.Key] = was
+		}
+		if r := b.rates[rateKey{s.Key, node}]; r != nil {
+			r.worked += max(0, s.Worked-was.Worked)
+		}
+		for _, f := range s.Flights {
+			before, said := was.flights[f.Node]
+			if r := b.rates[rateKey{s.Key, f.Node}]; r != nil && (said || all) && f.Done > before.Done {
+				r.done += f.Done - before.Done
+			}
+			was.flights[f.Node] = flight{f, now}
+		}
+		was.Service, was.at = s, now
 	}
-	for key, s := range p.services {
-		if now-s.at > forgetAfter {
-			delete(p.services, key)
+}
+
+// prune forgets what has been of no use for long.
+func (b *Book) prune(now time.Duration) {
+	b.pruned = now
+	old := func(at time.Duration) bool { return now-at > forgetAfter }
+	maps.DeleteFunc(b.peers, func(_ string, p *peer) bool { return old(p.heard) })
+	maps.DeleteFunc(b.rates, func(_ rateKey, r *rate) bool { return old(r.at) })
+	for _, p := range b.peers {
+		maps.DeleteFunc(p.services, func(_ snapshot.Key, s *said) bool { return old(s.at) })
+		for _, s := range p.services {
+			maps.DeleteFunc(s.flights, func(_ string, f flight) bool { return old(f.at) })
 		}
 	}
 }
 
 // Hear takes a message, and says whether it is news: not one that came before, nor one of
-// an earlier life of its sender.
+// an earlier life of its sender, nor one that lay somewhere. It counts if it answers what
+// this proxy has said, within answerMost: so whatever is sent again, even of who has long
+// gone, changes nothing.
 func (b *Book) Hear(m *Message, now time.Duration) bool {
-	p, known := b.peers[m.Node]
-	if known && now-p.heard > forgetAfter {
-		delete(b.peers, m.Node)
-		known = false
-	}
+	p := b.peers[m.Node]
 	switch {
-	case m.Node == b.node, !known && len(b.peers) >= peersMost:
+	case m.Node == b.node, p == nil && len(b.peers) >= peersMost:
 		return false
-	case known && (m.Epoch < p.epoch || m.Epoch == p.epoch && m.Number <= p.number):
+	case p != nil && now-p.heard <= silence && (m.Epoch < p.epoch || m.Epoch == p.epoch && m.Number <= p.number):
 		return false
 	}
 	p = b.peer(m.Node)
-	p.epoch, p.number, p.heard, p.sent = m.Epoch, m.Number, now, m.Sent
-	if m.Echo.Epoch == b.epoch && m.Echo.Epoch != 0 {
-		p.echoed(now - m.Echo.Sent - m.Echo.Held)
+	anew := m.Epoch != p.epoch
+	if anew {
+		*p = peer{services: map[snapshot.Key]*said{}}
 	}
-	p.take(m.Services, now)
-	return true
+	p.epoch, p.number, p.heard, p.sent = m.Epoch, m.Number, now, m.Sent
+	rtt := now - m.Echo.Sent - m.Echo.Held
+	answers := m.Echo.Epoch == b.epoch && rtt > 0 && rtt <= answerMost
+	p.owed = p.owed || anew || !answers
+	if answers {
+		p.answered(rtt, now)
+		b.take(m.Node, p, m.Services, now)
+	}
+	return answers
 }
 
-// echoed takes a round trip. One that is not positive is of a clock that cannot be.
-func (p *peer) echoed(rtt time.Duration) {
-	switch ns := float64(rtt); {
-	case rtt <= 0:
-	case p.rtt == 0:
-		p.rtt = ns
-	default:
-		p.rtt += rttWeight * (ns - p.rtt)
+// answered takes a round trip.
+func (p *peer) answered(rtt, now time.Duration) {
+	if p.rttAt = now; p.rtt == 0 {
+		p.rtt, p.since = float64(rtt), now
 	}
+	p.rtt += rttWeight * (float64(rtt) - p.rtt)
+}
+
+// Owed are those who have not heard this proxy since they began, or it them, and so wait
+// to; each is told once.
+func (b *Book) Owed() (nodes []string) {
+	for node, p := range b.peers {
+		if p.owed {
+			nodes, p.owed = append(nodes, node), false
+		}
+	}
+	return nodes
 }
 
 // Echo is the answer to the last that was heard of a node.
@@ -143,7 +201,7 @@ func (b *Book) RTT(node string) balance.Measured[time.Duration] {
 	if p == nil || p.rtt == 0 {
 		return balance.Measured[time.Duration]{}
 	}
-	return balance.Known(time.Duration(p.rtt), p.heard)
+	return balance.Known(time.Duration(p.rtt), p.rttAt)
 }
 
 // About is what is known of a node that has pods of a Service.
@@ -155,19 +213,15 @@ func (b *Book) About(service snapshot.Key, node string, now time.Duration) balan
 	}
 	n.Usage = balance.Known(balance.Usage{CPU: own.CPU, RAM: own.RAM}, own.at)
 	q := balance.Queue{Cores: own.Cores}
-	var done uint64
-	for name := range b.peers {
-		s, ok := b.fresh(name, service, now)
-		if !ok {
-			continue
-		}
-		if i := slices.IndexFunc(s.Flights, func(f Flight) bool { return f.Node == node }); i >= 0 {
-			q.InFlight += s.Flights[i].InFlight
-			done += s.Flights[i].Done
+	for _, p := range b.peers {
+		if s := p.services[service]; s != nil {
+			if f, ok := s.flights[node]; ok && now-f.at <= age {
+				q.InFlight += f.InFlight
+			}
 		}
 	}
-	r := b.rate(rateKey{service, node})
-	r.add(own.Worked, done, q.InFlight > 0, now)
+	r := b.rate(rateKey{service, node}, now)
+	r.look(q.InFlight > 0, now)
 	if r.served > 0 {
 		q.Service, q.Served = time.Duration(r.spent/r.served), r.served
 	}
@@ -176,40 +230,36 @@ func (b *Book) About(service snapshot.Key, node string, now time.Duration) balan
 }
 
 // fresh is what a node has said of a Service, if it is no older than age.
-func (b *Book) fresh(node string, service snapshot.Key, now time.Duration) (said, bool) {
+func (b *Book) fresh(node string, service snapshot.Key, now time.Duration) (*said, bool) {
 	p := b.peers[node]
 	if p == nil {
-		return said{}, false
+		return nil, false
 	}
 	s, ok := p.services[service]
 	return s, ok && now-s.at <= age
 }
 
-func (b *Book) rate(key rateKey) *rate {
+func (b *Book) rate(key rateKey, now time.Duration) *rate {
 	r := b.rates[key]
 	if r == nil {
-		r = &rate{at: math.MinInt64}
+		r = &rate{at: now}
 		b.rates[key] = r
 	}
 	return r
 }
 
-// add takes what was worked and answered so far, and whether anything is asked now. A count
-// that shrinks is of one who has begun anew, or is not heard any more: it begins anew here
-// as well, as after a silence. What pods work while nobody asks, as when they start, is for
-// no request.
-func (r *rate) add(worked time.Duration, done uint64, asked bool, now time.Duration) {
-	if r.at != math.MinInt64 {
-		keep := math.Exp(-float64(now-r.at) / float64(serviceDecay))
-		r.spent *= keep
-		r.served *= keep
-		heard := now-r.at <= age && worked >= r.worked && done >= r.done
-		if heard && (asked || done > r.done) {
-			r.spent += float64(worked - r.worked)
-			r.served += float64(done - r.done)
-		}
+// look counts what was worked and answered since the last look, and whether anything is
+// asked now; after a long time it only begins to count. What pods work while nobody asks,
+// as when they start, is for no request.
+func (r *rate) look(asked bool, now time.Duration) {
+	keep := math.Exp(-float64(now-r.at) / float64(serviceDecay))
+	r.spent *= keep
+	r.served *= keep
+	if now-r.at <= age && (asked || r.done > 0) {
+		r.spent += float64(r.worked)
+		r.served += float64(r.done)
 	}
-	r.worked, r.done, r.at = worked, done, now
+	r.worked, r.done, r.at = 0, 0, now
 }
 
 // Forget drops what is told of Services that are gone.

@@ -134,6 +134,25 @@ func (l *Link) Report(services []Service) {
 	}
 }
 
+// Answer sends to those who wait to hear this proxy before they believe it.
+func (l *Link) Answer() {
+	keys := *l.keys.Load()
+	if len(keys) == 0 {
+		return
+	}
+	to := map[string]netip.AddrPort{}
+	l.mu.Lock()
+	for _, node := range l.book.Owed() {
+		if at, ok := l.peers[node]; ok {
+			to[node] = at
+		}
+	}
+	l.mu.Unlock()
+	for node, at := range to {
+		l.send(node, at, nil, keys[0])
+	}
+}
+
 // chosen are the peers that are sent to this time.
 func (l *Link) chosen() map[string]netip.AddrPort {
 	if len(l.peers) <= fanOut {
@@ -150,15 +169,20 @@ func (l *Link) chosen() map[string]netip.AddrPort {
 	return some
 }
 
-// fitting are the first of Services, as many as a datagram holds; one that no datagram
-// holds is left out.
+// fitting are the first of Services, as many as a datagram holds. One that no datagram holds
+// is said in parts, each with some of its flights.
 func (l *Link) fitting(all []Service, key []byte) (part, rest []Service) {
 	for n := min(len(all), servicesMost); n > 0; n /= 2 {
 		if b, err := encode(&Message{Node: l.book.node, Epoch: l.book.epoch, Number: 1 << 60, Sent: 1 << 60, Echo: Echo{1 << 62, 1 << 60, 1 << 60}, Services: all[:n]}, key); err == nil && len(b) <= sizeMost {
 			return all[:n], all[n:]
 		}
 	}
-	return nil, all[min(1, len(all)):]
+	if len(all) == 0 || len(all[0].Flights) < 2 {
+		return nil, all[min(1, len(all)):]
+	}
+	one, other, half := all[0], all[0], len(all[0].Flights)/2
+	one.Flights, other.Flights = one.Flights[:half], other.Flights[half:]
+	return l.fitting(append([]Service{one, other}, all[1:]...), key)
 }
 
 // send sends a report to one peer, with the echo that is for it.

@@ -75,6 +75,12 @@ func TestBounds(t *testing.T) {
 	}
 }
 
+// answers has a message answer what the proxy of epoch 1 said a millisecond before.
+func answers(now time.Duration, m *Message) *Message {
+	m.Echo = Echo{Epoch: 1, Sent: now - 3*time.Millisecond, Held: 2 * time.Millisecond}
+	return m
+}
+
 // A report that came before, or is of an earlier life of its sender, is no news, whoever
 // sends it again.
 func TestReplay(t *testing.T) {
@@ -92,12 +98,61 @@ func TestReplay(t *testing.T) {
 		{4, 1, 9 * time.Second, false},
 		{4, 1, 11 * time.Second, true}, // nothing came for 10 s: a clock that was set back
 	} {
-		if got := b.Hear(message("n1", c.epoch, c.number), c.now); got != c.news {
+		if got := b.Hear(answers(c.now, message("n1", c.epoch, c.number)), c.now); got != c.news {
 			t.Errorf("epoch %d number %d at %v: news %v", c.epoch, c.number, c.now, got)
 		}
 	}
-	if b.Hear(message("n0", 9, 9), 0) {
+	if b.Hear(answers(0, message("n0", 9, 9)), 0) {
 		t.Error("one who says to be this node is believed")
+	}
+}
+
+// What was recorded of a node says nothing later, though nothing else is known of it: not to
+// this proxy, which it was for, nor to another, nor to the next one of this node.
+func TestRecorded(t *testing.T) {
+	recorded := answers(0, message("n1", 5, 7, Service{Key: web, Pods: true, CPU: 1, Flights: []Flight{{"n1", 100, 1}}}))
+	for what, b := range map[string]*Book{"to whom it was for": NewBook("n0", 1), "to the next one there": NewBook("n0", 2)} {
+		for _, now := range []time.Duration{answerMost + time.Second, time.Minute, time.Hour} {
+			if b.Hear(recorded, now) {
+				t.Errorf("%s it is news after %v", what, now)
+			}
+			if n := b.About(web, "n1", now); n.Usage.Known || n.RTT.Known {
+				t.Errorf("%s it says %+v after %v", what, n, now)
+			}
+		}
+	}
+}
+
+// Who has not heard this proxy yet is told once, so that it can be believed; so is who began
+// anew, that it can believe.
+func TestOwed(t *testing.T) {
+	b := NewBook("n0", 1)
+	for i, c := range []struct {
+		m    *Message
+		news bool
+		owed string
+	}{
+		{message("n1", 5, 1), false, "[n1]"},
+		{message("n1", 5, 2), false, "[n1]"},
+		{answers(0, message("n1", 5, 3)), true, "[]"},
+		{answers(0, message("n1", 6, 1)), true, "[n1]"},
+		{answers(0, message("n1", 6, 2)), true, "[]"},
+	} {
+		if news, owed := b.Hear(c.m, 0), fmt.Sprint(b.Owed()); news != c.news || owed != c.owed {
+			t.Errorf("message %d: news %v, owed to %s", i, news, owed)
+		}
+	}
+}
+
+// What nobody has said for a minute takes no memory.
+func TestForgets(t *testing.T) {
+	b := NewBook("n0", 1)
+	b.Hear(answers(0, message("n1", 5, 1, Service{Key: web, Pods: true, Flights: []Flight{{"n1", 1, 1}}})), 0)
+	b.About(web, "n1", 0)
+	b.Say([]Service{{Key: web, Flights: []Flight{{"n1", 1, 1}}}}, 0)
+	b.Say([]Service{{Key: web}}, forgetAfter+time.Second)
+	if own := b.peers["n0"]; len(b.peers) != 1 || len(b.rates) != 0 || len(own.services[web].flights) != 0 {
+		t.Errorf("%d peers, %d rates, %+v", len(b.peers), len(b.rates), own.services[web])
 	}
 }
 
@@ -108,8 +163,10 @@ func TestAbout(t *testing.T) {
 	say := func(now time.Duration, worked time.Duration, done uint64) {
 		b.Say([]Service{{Key: web, Flights: []Flight{{"n1", 2, done}}}}, now)
 		number := uint64(now/Every) + 1
-		b.Hear(message("n1", 1, number, Service{Key: web, Pods: true, CPU: 0.75, RAM: 0.5, Cores: 2, Worked: worked, Flights: []Flight{{"n1", 1, done}}}), now)
-		b.Hear(message("n2", 1, number, Service{Key: web, Flights: []Flight{{"n1", 4, 0}, {"n0", 9, 0}}}), now)
+		b.Hear(answers(now, message("n1", 1, number, Service{Key: web, Pods: true, CPU: 0.75, RAM: 0.5, Cores: 2, Worked: worked, Flights: []Flight{{"n1", 1, done}}})), now)
+		// It is said in parts.
+		b.Hear(answers(now, message("n2", 1, 2*number, Service{Key: web, Flights: []Flight{{"n1", 4, 0}}})), now)
+		b.Hear(answers(now, message("n2", 1, 2*number+1, Service{Key: web, Flights: []Flight{{"n0", 9, 0}}})), now)
 	}
 	say(0, 0, 0)
 	b.About(web, "n1", 0)
@@ -125,7 +182,7 @@ func TestAbout(t *testing.T) {
 	if n := b.About(web, "n1", Every+2*time.Second); n.Usage.Known || n.Queue.Known {
 		t.Errorf("2 s later %+v", n)
 	}
-	if n := b.About(web, "n2", Every); n.Usage.Known || n.Queue.Known || n.RTT.Known {
+	if n := b.About(web, "n2", Every); n.Usage.Known || n.Queue.Known || n.RTT.Value != time.Millisecond {
 		t.Errorf("of a node without pods %+v", n)
 	}
 	b.Forget(web)
@@ -134,29 +191,70 @@ func TestAbout(t *testing.T) {
 	}
 }
 
-// A pod that begins anew counts from 0: nothing less than 0 comes of it.
+// A pod that begins anew counts from 0, and so does a proxy; who is heard of for the first
+// time, or after a silence, has not answered all of it just now.
 func TestCountsBeginAnew(t *testing.T) {
-	r := NewBook("n", 1).rate(rateKey{web, "n"})
-	r.add(time.Second, 100, true, 0)
-	r.add(2*time.Second, 200, true, Every)
-	r.add(time.Millisecond, 200, true, 2*Every)
-	r.add(2*time.Millisecond, 201, true, 3*Every)
-	keep := math.Exp(-float64(2*Every) / float64(serviceDecay))
-	if want := 100*keep + 1; r.spent < 0 || math.Abs(r.served-want) > 1e-9 {
-		t.Errorf("spent %v for %v, not for %v", r.spent, r.served, want)
+	b := NewBook("n0", 1)
+	now := time.Duration(0)
+	b.About(web, "n1", now)
+	say := func(epoch int64, worked time.Duration, done uint64) {
+		now += Every
+		b.Hear(answers(now, message("n1", epoch, uint64(now), Service{Key: web, Pods: true, Worked: worked, Flights: []Flight{{"n1", 1, done}}})), now)
+		b.About(web, "n1", now)
+	}
+	say(1, time.Second, 100)           // for the first time
+	say(1, 1100*time.Millisecond, 150) // 50 for 100 ms
+	say(1, time.Millisecond, 151)      // a pod has begun anew: 1 for nothing
+	say(1, 3*time.Millisecond, 152)    // 1 for 2 ms
+	say(2, time.Hour, 1000)            // a proxy has
+	say(2, time.Hour+time.Second, 2000)
+	r, keep := b.rates[rateKey{web, "n1"}], func(ticks int) float64 {
+		return math.Exp(-float64(time.Duration(ticks)*Every) / float64(serviceDecay))
+	}
+	check := func(served, spent float64) {
+		t.Helper()
+		if math.Abs(r.served-served) > 1e-6 || math.Abs(r.spent-spent*1e6) > 1 {
+			t.Errorf("%v for %v, not %v for %v", r.served, r.spent, served, spent*1e6)
+		}
+	}
+	check(50*keep(4)+keep(3)+keep(2)+1000, 100*keep(4)+2*keep(2)+1000)
+	// Whom it has sent nothing to is not said: it begins at 0, once all has been said.
+	for _, c := range []struct {
+		from time.Duration
+		want float64
+	}{{0, 0}, {2 * age, 7}} {
+		b = NewBook("n0", 1)
+		b.Hear(answers(0, message("n1", 1, 1, Service{Key: web})), 0)
+		b.Hear(answers(c.from, message("n2", 1, 1, Service{Key: web, Pods: true})), c.from)
+		b.About(web, "n2", c.from)
+		b.Hear(answers(c.from, message("n1", 1, 2, Service{Key: web, Flights: []Flight{{"n2", 0, 7}}})), c.from)
+		b.About(web, "n2", c.from)
+		r = b.rates[rateKey{web, "n2"}]
+		check(c.want, 0)
 	}
 }
 
 // Pods work as they start, and a little for ever: requests take no longer for it.
 func TestIdleWorkIsForNoRequest(t *testing.T) {
-	r := NewBook("n", 1).rate(rateKey{web, "n"})
-	r.add(0, 0, false, 0)
-	r.add(200*time.Millisecond, 0, false, Every)   // they start
-	r.add(201*time.Millisecond, 1, false, 2*Every) // a request between two reports
-	r.add(202*time.Millisecond, 1, true, 3*Every)  // one over two of them
-	r.add(203*time.Millisecond, 2, false, 4*Every)
-	r.add(300*time.Millisecond, 2, true, 4*Every+2*age) // and one after a silence
-	r.add(301*time.Millisecond, 3, false, 5*Every+2*age)
+	r := &rate{}
+	now := time.Duration(0)
+	for _, c := range []struct {
+		worked time.Duration
+		done   uint64
+		asked  bool
+		after  time.Duration
+	}{
+		{200 * time.Millisecond, 0, false, Every}, // they start
+		{time.Millisecond, 1, false, Every},       // a request between two reports
+		{time.Millisecond, 0, true, Every},        // one over two of them
+		{time.Millisecond, 1, false, Every},
+		{97 * time.Millisecond, 0, true, 2 * age}, // and one after a silence
+		{time.Millisecond, 1, false, Every},
+	} {
+		now += c.after
+		r.worked, r.done = c.worked, c.done
+		r.look(c.asked, now)
+	}
 	if took := time.Duration(r.spent / r.served); took < time.Millisecond || took > 2*time.Millisecond {
 		t.Errorf("a request takes %v, of 1 to 2 ms", took)
 	}
@@ -185,14 +283,19 @@ func TestLinks(t *testing.T) {
 	}
 	links[0].SetPeers(map[string]netip.AddrPort{"n1": links[1].Address()})
 	links[1].SetPeers(map[string]netip.AddrPort{"n0": links[0].Address()})
-	// More Services than a datagram holds.
-	var many []Service
+	// More Services than a datagram holds, one of which has more flights.
+	var wide []Flight
+	for i := range 1000 {
+		wide = append(wide, Flight{fmt.Sprintf("ip-10-1-2-%d.eu-central-1.compute.internal", i), 0.3, 1 << 40})
+	}
+	many := []Service{{Key: web, Pods: true, Flights: wide}}
 	for i := range 200 {
 		many = append(many, Service{Key: snapshot.Key{Namespace: "default", Name: fmt.Sprint("web", i)}, Pods: true, Cores: 1})
 	}
 	knows := func() (ok bool) {
 		links[0].With(func(b *Book) {
-			ok = b.RTT("n1").Known && b.About(many[0].Key, "n1", now()).Usage.Known && b.About(many[199].Key, "n1", now()).Usage.Known
+			ok = b.RTT("n1").Known && b.About(web, "n1", now()).Usage.Known && b.About(many[200].Key, "n1", now()).Usage.Known &&
+				len(b.peers["n1"].services[web].flights) == len(wide)
 		})
 		return ok
 	}
@@ -287,7 +390,7 @@ func FuzzDecode(f *testing.F) {
 			t.Errorf("read what is %v", err)
 		}
 		b := NewBook("me", 1)
-		b.Hear(m, 0)
+		b.Hear(answers(0, m), 0)
 		for _, s := range m.Services {
 			n := b.About(s.Key, m.Node, 0)
 			if q := n.Queue.Value.InFlight; q < 0 || math.IsNaN(q) {
