@@ -66,7 +66,8 @@ func Echo(conn *net.TCPConn) {
 	_ = conn.Close()
 }
 
-// Datagrams answers each datagram until the test ends, at the address that it gives.
+// Datagrams answers each datagram until the test ends, at the address that it gives; nil is
+// no answer.
 func Datagrams(t testing.TB, answer func(said []byte, from net.Addr) []byte) string {
 	t.Helper()
 	conn, err := net.ListenPacket("udp", "127.0.0.1:0")
@@ -81,7 +82,9 @@ func Datagrams(t testing.TB, answer func(said []byte, from net.Addr) []byte) str
 			if err != nil {
 				return
 			}
-			_, _ = conn.WriteTo(answer(b[:n], from), from)
+			if with := answer(b[:n], from); with != nil {
+				_, _ = conn.WriteTo(with, from)
+			}
 		}
 	}()
 	return conn.LocalAddr().String()

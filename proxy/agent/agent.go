@@ -245,3 +245,7 @@ func (c chooser) Done(choice *dataplane.Choice, o dataplane.Outcome) {
 	came := map[dataplane.Outcome]balance.Outcome{dataplane.Served: balance.Served, dataplane.Failed: balance.Failed, dataplane.Gone: balance.Void}[o]
 	c.table.Done(choice.Token.(*dispatch.Held), came)
 }
+
+func (c chooser) Serves(choice *dataplane.Choice) bool {
+	return c.table.Serves(choice.Token.(*dispatch.Held))
+}

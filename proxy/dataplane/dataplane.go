@@ -21,12 +21,15 @@ type Chooser interface {
 	Answered(c *Choice)
 	// Done ends a choice, once.
 	Done(c *Choice, o Outcome)
+	// Serves says whether the endpoint is still there. Who has sent it a datagram cannot tell.
+	Serves(c *Choice) bool
 }
 
 // An Outcome is what came of a connection.
 type Outcome int
 
-// The outcomes. Gone is a client that left before its endpoint was reached.
+// The outcomes. Gone says nothing of the endpoint: a client left before that was reached, or
+// datagrams had no answer, for which not all ask.
 const (
 	Served Outcome = iota
 	Failed

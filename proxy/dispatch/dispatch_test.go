@@ -232,6 +232,37 @@ func TestHeldThroughChanges(t *testing.T) {
 	}
 }
 
+// An endpoint serves as long as it is there and does, be it only until it ends.
+func TestServes(t *testing.T) {
+	e := endpoint("10.0.1.1", "n1")
+	table, _ := tableOf(t, service(nil, e))
+	h, err := table.Choose(snapshot.TCP, at, client)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ending, ended := e, e
+	ending.Ready, ending.Terminating = false, true
+	ended.Ready, ended.Serving = false, false
+	other := endpoint("10.0.1.2", "n1")
+	for what, c := range map[string]struct {
+		with []snapshot.Endpoint
+		want bool
+	}{
+		"one more":                {[]snapshot.Endpoint{e, other}, true},
+		"it ends and serves":      {[]snapshot.Endpoint{ending, other}, true},
+		"it serves no more":       {[]snapshot.Endpoint{ended, other}, false},
+		"another has its place":   {[]snapshot.Endpoint{other}, false},
+		"it is back, alone there": {[]snapshot.Endpoint{e}, true},
+	} {
+		update(t, table, service(nil, c.with...))
+		for range 2 {
+			if got := table.Serves(h); got != c.want {
+				t.Errorf("%s: it serves: %v", what, got)
+			}
+		}
+	}
+}
+
 // What is learned of nodes is what the next choice rests on.
 func TestLearn(t *testing.T) {
 	table, k := tableOf(t, service(func(s *snapshot.Service) { s.Policy = balance.RAP }, endpoint("10.0.1.1", "n1"), endpoint("10.0.2.1", "n2")))

@@ -55,6 +55,7 @@ type Held struct {
 	port     *port
 	side     *side
 	ticket   balance.Ticket
+	seen     *snapshot.Port // as the port was when the endpoint was last seen there
 }
 
 // port is one of a Service: the one that was there, as it is now, so that what is held of
@@ -177,7 +178,7 @@ func (t *Table) choose(f *front, client netip.Addr) (*Held, error) {
 	if p.service.Affinity > 0 {
 		p.remember(client, ticket.Endpoint, now)
 	}
-	return &Held{Endpoint: s.addrs[ticket.Endpoint], client: client, port: p, side: s, ticket: ticket}, nil
+	return &Held{Endpoint: s.addrs[ticket.Endpoint], client: client, port: p, side: s, ticket: ticket, seen: p.Port}, nil
 }
 
 // again is the endpoint that a client had, where it is still there.
@@ -222,6 +223,18 @@ func (t *Table) Done(h *Held, o balance.Outcome) {
 	if o == balance.Failed {
 		delete(h.port.stays, h.client) // it would fail again
 	}
+}
+
+// Serves says whether what is held is still there, and serves, if only until it ends.
+func (t *Table) Serves(h *Held) bool {
+	h.port.mu.Lock()
+	defer h.port.mu.Unlock()
+	if now := h.port.Port; h.seen != now && slices.ContainsFunc(now.Endpoints, func(e snapshot.Endpoint) bool {
+		return e.Addr == h.Endpoint && (e.Ready || e.Serving)
+	}) {
+		h.seen = now
+	}
+	return h.seen == h.port.Port
 }
 
 // Flights are what this node has sent to the endpoints of a Service: of each node what is

@@ -85,6 +85,7 @@ func (a always) Choose(dataplane.Call) (dataplane.Choice, error) {
 	return dataplane.Choice{Endpoint: netip.AddrPort(a)}, nil
 }
 func (always) Answered(*dataplane.Choice)                {}
+func (always) Serves(*dataplane.Choice) bool             { return true }
 func (always) Done(*dataplane.Choice, dataplane.Outcome) {}
 
 func carryByPlane(ctx context.Context, listen, target string) error {

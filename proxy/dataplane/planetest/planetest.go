@@ -82,6 +82,13 @@ func (c *Chooser) Done(_ *dataplane.Choice, o dataplane.Outcome) {
 	c.done[o]++
 }
 
+// Serves is of dataplane.Chooser.
+func (c *Chooser) Serves(choice *dataplane.Choice) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Contains(c.endpoints, choice.Endpoint)
+}
+
 // Calls lists all for which an endpoint was asked, whether there was one or not.
 func (c *Chooser) Calls() []dataplane.Call {
 	c.mu.Lock()

@@ -4,7 +4,8 @@ package userspace
 // way. A front is a port of a Service: connection tracking tells what a connection of TCP
 // was meant for, but not a datagram, so each has a socket of its own. A session is a
 // client of a front; it has a connected socket, so that answers find it and a refusal is
-// told. It counts as in flight until the first answer, and lives until it is idle.
+// told. It counts as in flight until the first answer, and lives until it is idle or its
+// endpoint is gone.
 //
 // All of it belongs to the first loop.
 
@@ -195,7 +196,8 @@ func (l *loop) endSession(s *session, o dataplane.Outcome) {
 	}
 }
 
-// sweep ends idle sessions. One that was never answered has failed.
+// sweep ends sessions that are idle, and those whose endpoint is gone: the client's next
+// datagram begins another.
 func (l *loop) sweep() {
 	now := l.now()
 	if l.sessionCount == 0 || now-l.swept < sweepEvery {
@@ -204,8 +206,8 @@ func (l *loop) sweep() {
 	l.swept = now
 	for _, f := range l.fronts {
 		for _, s := range f.sessions {
-			if now-s.lastUse > l.plane.config.SessionIdle {
-				l.endSession(s, dataplane.Failed)
+			if now-s.lastUse > l.plane.config.SessionIdle || !l.plane.chooser.Serves(&s.choice) {
+				l.endSession(s, dataplane.Gone)
 			}
 		}
 	}

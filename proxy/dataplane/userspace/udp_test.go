@@ -93,6 +93,40 @@ func TestDatagramsRefused(t *testing.T) {
 	conntest.Await(t, "one has failed", func() bool { return c.Count(dataplane.Failed) == 1 })
 }
 
+// A client that says on, and has no answer, has another endpoint when its own is gone; that
+// it had none says nothing of an endpoint.
+func TestDatagramsMoved(t *testing.T) {
+	said := make(chan string, 1000)
+	mute := func(name string) string {
+		return conntest.Datagrams(t, func([]byte, net.Addr) []byte {
+			said <- name
+			return nil
+		})
+	}
+	one, other := mute("one"), mute("other")
+	c := planetest.New(one)
+	p, _ := planeOf(t, c, Config{})
+	_, at := openFront(t, p)
+	client := dialUDP(t, at)
+	hears := func(name string) func() bool {
+		return func() bool {
+			_, _ = client.Write([]byte("x"))
+			select {
+			case who := <-said:
+				return who == name
+			default:
+				return false
+			}
+		}
+	}
+	conntest.Await(t, "one hears it", hears("one"))
+	c.Serve(other)
+	conntest.Await(t, "the other does", hears("other"))
+	if n := c.Count(dataplane.Gone); n != 1 || c.Count(dataplane.Failed) != 0 {
+		t.Errorf("%d came to nothing, %d have failed", n, c.Count(dataplane.Failed))
+	}
+}
+
 // A client that says nothing any more is forgotten, and where nobody serves is dropped.
 func TestDatagramsForgotten(t *testing.T) {
 	c := planetest.New(prefixed(t, "a"))
