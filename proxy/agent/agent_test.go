@@ -216,7 +216,7 @@ func TestSourceRanges(t *testing.T) {
 	admit := func(ranges string) {
 		change := web("10.1.0.11")
 		for _, s := range change.Services {
-			s.BalancerIPs, s.SourceRanges = []netip.Addr{netip.MustParseAddr("10.96.0.6")}, []netip.Prefix{netip.MustParsePrefix(ranges)}
+			s.LoadBalancerIPs, s.SourceRanges = []netip.Addr{netip.MustParseAddr("10.96.0.6")}, []netip.Prefix{netip.MustParsePrefix(ranges)}
 		}
 		c.changes <- change
 	}

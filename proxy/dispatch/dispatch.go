@@ -103,7 +103,7 @@ func (t *Table) Update(c snapshot.Change) (fronts bool, err error) {
 // sameFronts says whether clients call two versions of a Service at the same addresses and
 // ports, and are carried by the same data plane.
 func sameFronts(a, b *snapshot.Service) bool {
-	return a.Options.Dataplane == b.Options.Dataplane && slices.Equal(a.ClusterIPs, b.ClusterIPs) && slices.Equal(a.ExternalIPs, b.ExternalIPs) && slices.Equal(a.BalancerIPs, b.BalancerIPs) &&
+	return a.Options.Dataplane == b.Options.Dataplane && slices.Equal(a.ClusterIPs, b.ClusterIPs) && slices.Equal(a.ExternalIPs, b.ExternalIPs) && slices.Equal(a.LoadBalancerIPs, b.LoadBalancerIPs) &&
 		slices.EqualFunc(a.Ports, b.Ports, func(p, q snapshot.Port) bool {
 			return p.Protocol == q.Protocol && p.Port == q.Port && p.NodePort == q.NodePort
 		})
@@ -204,7 +204,7 @@ func (t *Table) announce(s *service, p *port) {
 		t.addresses[at] = &front{p, by}
 	}
 	if p.NodePort != 0 {
-		t.nodePorts[capture.NodePort{Protocol: p.Protocol, Port: p.NodePort}] = &front{p, route.Outside}
+		t.nodePorts[capture.NodePort{Protocol: p.Protocol, Port: p.NodePort}] = &front{p, route.NodePort}
 	}
 }
 
@@ -216,9 +216,9 @@ func (s *service) addresses(p *port) map[capture.Service]route.Entry {
 			all[capture.Service{Protocol: p.Protocol, At: netip.AddrPortFrom(a, p.Port.Port)}] = by
 		}
 	}
-	add(route.Outside, s.ExternalIPs)
-	add(route.Balanced, s.BalancerIPs)
-	add(route.Inside, s.ClusterIPs)
+	add(route.ExternalIP, s.ExternalIPs)
+	add(route.LoadBalancer, s.LoadBalancerIPs)
+	add(route.ClusterIP, s.ClusterIPs)
 	return all
 }
 

@@ -137,7 +137,7 @@ func TestExternalLocal(t *testing.T) {
 func TestSourceRanges(t *testing.T) {
 	balanced := netip.MustParseAddrPort("192.0.2.1:80")
 	table, _ := tableOf(t, service(func(s *snapshot.Service) {
-		s.BalancerIPs, s.SourceRanges = []netip.Addr{balanced.Addr()}, []netip.Prefix{netip.MustParsePrefix("198.51.100.0/24")}
+		s.LoadBalancerIPs, s.SourceRanges = []netip.Addr{balanced.Addr()}, []netip.Prefix{netip.MustParsePrefix("198.51.100.0/24")}
 	}, endpoint("10.0.1.1", "n1")))
 	if _, err := table.Choose(snapshot.TCP, balanced, client); !errors.Is(err, dispatch.ErrNotAllowed) {
 		t.Errorf("from elsewhere: %v", err)
@@ -304,7 +304,7 @@ func TestZone(t *testing.T) {
 func TestFronts(t *testing.T) {
 	table, _ := tableOf(t, service(func(s *snapshot.Service) { s.ExternalIPs = []netip.Addr{netip.MustParseAddr("192.0.2.1")} }, endpoint("10.0.1.1", "n1")))
 	w := table.Fronts(func(_ snapshot.Protocol, _ *snapshot.Service, at netip.AddrPort, by route.Entry) uint16 {
-		if by == route.Outside && at.Port() == 80 {
+		if by == route.ExternalIP {
 			return 0
 		}
 		return 4480
@@ -342,7 +342,7 @@ func TestNobodyCalls(t *testing.T) {
 	}{
 		"a policy":      {func(s *snapshot.Service) { s.Policy = balance.Random }, false},
 		"an address":    {func(s *snapshot.Service) { s.ExternalIPs = []netip.Addr{netip.MustParseAddr("192.0.2.1")} }, true},
-		"a balancer":    {func(s *snapshot.Service) { s.BalancerIPs = []netip.Addr{netip.MustParseAddr("192.0.2.2")} }, true},
+		"a balancer":    {func(s *snapshot.Service) { s.LoadBalancerIPs = []netip.Addr{netip.MustParseAddr("192.0.2.2")} }, true},
 		"a node's port": {func(s *snapshot.Service) { s.Ports[0].NodePort = 30081 }, true},
 	} {
 		update(t, table, far)

@@ -60,18 +60,19 @@ func orEnding(some, all []snapshot.Endpoint) []snapshot.Endpoint {
 // An Entry is by what address clients call a Service.
 type Entry int
 
-// Inside is an address within the cluster; Outside is an external one, or a port of nodes;
-// Balanced is a load balancer's.
+// The entries: an address within the cluster, one of spec.externalIPs, a port of nodes, and
+// a load balancer's address.
 const (
-	Inside Entry = iota
-	Outside
-	Balanced
+	ClusterIP Entry = iota
+	ExternalIP
+	NodePort
+	LoadBalancer
 )
 
 // Local says whether who calls by an entry is served by this node alone. Its own pods are
 // taken to go out to a load balancer and come back in anywhere.
 func Local(s *snapshot.Service, by Entry, client netip.Addr, at Place) bool {
-	if by == Inside {
+	if by == ClusterIP {
 		return s.InternalLocal
 	}
 	return s.ExternalLocal && !at.has(client)
@@ -82,10 +83,10 @@ func Local(s *snapshot.Service, by Entry, client netip.Addr, at Place) bool {
 // call by the load balancer's own address, if it has that.
 func Admits(s *snapshot.Service, by Entry, client netip.Addr, at Place) bool {
 	ranges := where(s.SourceRanges, func(r netip.Prefix) bool { return r.Addr().Is4() == client.Is4() })
-	if by != Balanced || len(ranges) == 0 || within(ranges, client) {
+	if by != LoadBalancer || len(ranges) == 0 || within(ranges, client) {
 		return true
 	}
-	return slices.Contains(s.BalancerIPs, client) && slices.ContainsFunc(at.Addrs, func(a netip.Addr) bool { return within(ranges, a) })
+	return slices.Contains(s.LoadBalancerIPs, client) && slices.ContainsFunc(at.Addrs, func(a netip.Addr) bool { return within(ranges, a) })
 }
 
 // hinted are the endpoints that hints keep for this node, else for its zone. Hints count

@@ -95,15 +95,15 @@ func TestLocal(t *testing.T) {
 		client             string
 		want               bool
 	}{
-		{true, false, route.Inside, "10.244.1.7", true},
-		{true, false, route.Outside, "192.0.2.9", false},
-		{false, true, route.Inside, "192.0.2.9", false},
-		{false, true, route.Outside, "192.0.2.9", true},
-		{false, true, route.Balanced, "2001:db8::9", true},
-		{true, true, route.Outside, "10.244.2.7", true},
-		{true, true, route.Outside, "10.244.1.7", false},
-		{true, true, route.Balanced, "fd00::1", false},
-		{true, true, route.Outside, "127.0.0.1", false},
+		{true, false, route.ClusterIP, "10.244.1.7", true},
+		{true, false, route.NodePort, "192.0.2.9", false},
+		{false, true, route.ClusterIP, "192.0.2.9", false},
+		{false, true, route.NodePort, "192.0.2.9", true},
+		{false, true, route.LoadBalancer, "2001:db8::9", true},
+		{true, true, route.NodePort, "10.244.2.7", true},
+		{true, true, route.NodePort, "10.244.1.7", false},
+		{true, true, route.LoadBalancer, "fd00::1", false},
+		{true, true, route.NodePort, "127.0.0.1", false},
 	} {
 		s := &snapshot.Service{InternalLocal: c.internal, ExternalLocal: c.external}
 		if got := route.Local(s, c.by, netip.MustParseAddr(c.client), place()); got != c.want {
@@ -120,18 +120,18 @@ func TestAdmits(t *testing.T) {
 		client string
 		want   bool
 	}{
-		{"", route.Balanced, "192.0.2.9", true},
-		{"192.0.2.0/24", route.Balanced, "192.0.2.9", true},
-		{"192.0.2.0/24", route.Balanced, "198.51.100.9", false},
-		{"192.0.2.0/24", route.Outside, "198.51.100.9", true},
-		{"192.0.2.0/24", route.Inside, "198.51.100.9", true},
-		{"192.0.2.0/24", route.Balanced, "2001:db8::9", true},
-		{"192.0.2.0/24 2001:db8::/64", route.Balanced, "2001:db8:1::9", false},
-		{"0.0.0.0/0", route.Balanced, "198.51.100.9", true},
-		{"10.1.0.0/16", route.Balanced, "203.0.113.1", true},
-		{"192.0.2.0/24", route.Balanced, "203.0.113.1", false},
+		{"", route.LoadBalancer, "192.0.2.9", true},
+		{"192.0.2.0/24", route.LoadBalancer, "192.0.2.9", true},
+		{"192.0.2.0/24", route.LoadBalancer, "198.51.100.9", false},
+		{"192.0.2.0/24", route.NodePort, "198.51.100.9", true},
+		{"192.0.2.0/24", route.ClusterIP, "198.51.100.9", true},
+		{"192.0.2.0/24", route.LoadBalancer, "2001:db8::9", true},
+		{"192.0.2.0/24 2001:db8::/64", route.LoadBalancer, "2001:db8:1::9", false},
+		{"0.0.0.0/0", route.LoadBalancer, "198.51.100.9", true},
+		{"10.1.0.0/16", route.LoadBalancer, "203.0.113.1", true},
+		{"192.0.2.0/24", route.LoadBalancer, "203.0.113.1", false},
 	} {
-		s := &snapshot.Service{BalancerIPs: []netip.Addr{netip.MustParseAddr("203.0.113.1")}}
+		s := &snapshot.Service{LoadBalancerIPs: []netip.Addr{netip.MustParseAddr("203.0.113.1")}}
 		for _, r := range strings.Fields(c.ranges) {
 			s.SourceRanges = append(s.SourceRanges, netip.MustParsePrefix(r))
 		}

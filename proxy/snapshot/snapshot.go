@@ -66,9 +66,9 @@ type Service struct {
 	Policy string
 	// Options are those of OptionsAnnotation.
 	Options Options
-	// ClusterIPs are its addresses within the cluster, BalancerIPs those of load balancers.
-	ClusterIPs, ExternalIPs, BalancerIPs []netip.Addr
-	// SourceRanges are who may call BalancerIPs; none of a family is everybody of it.
+	// ClusterIPs are its addresses within the cluster, LoadBalancerIPs those of load balancers.
+	ClusterIPs, ExternalIPs, LoadBalancerIPs []netip.Addr
+	// SourceRanges are who may call LoadBalancerIPs; none of a family is everybody of it.
 	SourceRanges []netip.Prefix
 	// InternalLocal and ExternalLocal are the traffic policies Local.
 	InternalLocal, ExternalLocal bool

@@ -45,12 +45,12 @@ func serviceOf(s *core.Service, slicesOf []*discovery.EndpointSlice) *snapshot.S
 	all.ExternalIPs = addresses(s.Spec.ExternalIPs)
 	for _, i := range s.Status.LoadBalancer.Ingress {
 		if i.IPMode == nil || *i.IPMode == core.LoadBalancerIPModeVIP {
-			all.BalancerIPs = append(all.BalancerIPs, addresses([]string{i.IP})...)
+			all.LoadBalancerIPs = append(all.LoadBalancerIPs, addresses([]string{i.IP})...)
 		}
 	}
 	if all.SourceRanges, err = prefixes(s.Spec.LoadBalancerSourceRanges); err != nil {
 		all.Refusals = append(all.Refusals, fmt.Sprintf("loadBalancerSourceRanges: %s; nobody is served at the load balancer's addresses", inOneLine(err)))
-		all.BalancerIPs = nil
+		all.LoadBalancerIPs = nil
 	}
 	if s.Spec.SessionAffinity == core.ServiceAffinityClientIP {
 		all.Affinity = affinityDefault

@@ -87,7 +87,7 @@ func TestServiceOf(t *testing.T) {
 	if s.Policy != "rap" || !s.InternalLocal || !s.ExternalLocal || s.HealthPort != 31000 || s.Affinity != 3*time.Hour {
 		t.Errorf("%+v", s)
 	}
-	if got := fmt.Sprint(s.ClusterIPs, s.ExternalIPs, s.BalancerIPs, s.SourceRanges); got != "[10.96.0.5 fd00::5] [192.0.2.1] [192.0.2.2] [192.0.2.0/24 2001:db8::/64]" {
+	if got := fmt.Sprint(s.ClusterIPs, s.ExternalIPs, s.LoadBalancerIPs, s.SourceRanges); got != "[10.96.0.5 fd00::5] [192.0.2.1] [192.0.2.2] [192.0.2.0/24 2001:db8::/64]" {
 		t.Error(got)
 	}
 	if len(s.Refusals) != 1 || !strings.Contains(s.Refusals[0], "SCTP") {
@@ -112,7 +112,7 @@ func TestSourceRanges(t *testing.T) {
 		s.Spec.LoadBalancerSourceRanges = []string{"192.0.2.0/24", "192.0.2.0"}
 		s.Status.LoadBalancer.Ingress = []core.LoadBalancerIngress{{IP: "192.0.2.2"}}
 	}), nil)
-	if len(s.BalancerIPs) != 0 || len(s.Ports) != 1 || len(s.Refusals) != 1 || !strings.Contains(s.Refusals[0], "loadBalancerSourceRanges: ") {
+	if len(s.LoadBalancerIPs) != 0 || len(s.Ports) != 1 || len(s.Refusals) != 1 || !strings.Contains(s.Refusals[0], "loadBalancerSourceRanges: ") {
 		t.Errorf("%+v", s)
 	}
 }
