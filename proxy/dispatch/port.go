@@ -118,12 +118,12 @@ func (t *Table) wake(key snapshot.Key, s *side) (err error) {
 // see has who chooses know the endpoints.
 func (t *Table) see(key snapshot.Key, s *side) {
 	s.addrs = make(map[string]netip.AddrPort, len(s.routes))
+	nodes := map[string]bool{}
 	for _, e := range s.routes {
 		s.addrs[e.Addr.String()] = e.Addr
+		nodes[e.Node] = true
 	}
-	maps.DeleteFunc(s.done, func(node string, _ uint64) bool {
-		return !slices.ContainsFunc(s.routes, func(e snapshot.Endpoint) bool { return e.Node == node })
-	})
+	maps.DeleteFunc(s.done, func(node string, _ uint64) bool { return !nodes[node] })
 	s.balancer.Update(t.view(key, s.routes, nil), t.now())
 }
 

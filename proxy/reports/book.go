@@ -115,12 +115,13 @@ func (b *Book) take(node string, p *peer, services []Service, now time.Duration)
 			r.worked += max(0, s.Worked-was.Worked)
 		}
 		for _, f := range s.Flights {
-			before, said := was.flights[f.Node]
-			if r := b.rates[rateKey{s.Key, f.Node}]; r != nil && (said || all) && f.Done > before.Done {
+			before, known := was.flights[f.Node]
+			if r := b.rates[rateKey{s.Key, f.Node}]; r != nil && (known || all) && f.Done > before.Done {
 				r.done += f.Done - before.Done
 			}
 			was.flights[f.Node] = flight{f, now}
 		}
+		s.Flights = nil
 		was.Service, was.at = s, now
 	}
 }
