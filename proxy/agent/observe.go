@@ -111,6 +111,7 @@ func (c collector) Collect(to chan<- prometheus.Metric) {
 		{"endpoint_bytes_total", "Bytes from endpoints.", prometheus.CounterValue, n.BytesOut},
 		{"spliced_bytes_total", "Bytes that never were in the process.", prometheus.CounterValue, n.Spliced},
 		{"datagrams_dropped_total", "Datagrams that nobody could serve.", prometheus.CounterValue, n.Dropped},
+		{"datagram_clients_evicted_total", "Clients of UDP that were forgotten for others.", prometheus.CounterValue, n.Evicted},
 		{"reports_sent_total", "Reports to other proxies.", prometheus.CounterValue, r.Sent},
 		{"reports_heard_total", "Reports of other proxies.", prometheus.CounterValue, r.Heard},
 		{"reports_old_total", "Reports that came twice, or late, or of who has not heard this proxy yet.", prometheus.CounterValue, r.Old},

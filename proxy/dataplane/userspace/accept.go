@@ -1,7 +1,6 @@
 package userspace
 
 import (
-	"errors"
 	"net/netip"
 
 	"golang.org/x/sys/unix"
@@ -13,7 +12,7 @@ import (
 func (l *loop) accept(listener int, at netip.AddrPort) {
 	for range acceptsMost {
 		fd, from, err := accept(listener)
-		if errors.Is(err, unix.EMFILE) || errors.Is(err, unix.ENFILE) {
+		if noDescriptor(err) {
 			l.shed(listener)
 			return
 		}

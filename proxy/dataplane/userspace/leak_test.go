@@ -12,45 +12,70 @@ import (
 	"time"
 
 	"skerry.dev/skerry/internal/conntest"
+	"skerry.dev/skerry/proxy/dataplane"
 	"skerry.dev/skerry/proxy/dataplane/planetest"
 )
 
-// Without descriptors a connection is refused, and none waits; with some again the next is
-// served.
+// useUp leaves no descriptor, until giveBack; giveOne gives one back.
+func useUp(t *testing.T) (giveOne, giveBack func()) {
+	t.Helper()
+	some, err := syscall.Open("/dev/null", syscall.O_RDONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var was syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &was); err != nil {
+		t.Fatal(err)
+	}
+	taken := []int{some}
+	giveOne = func() {
+		_ = syscall.Close(taken[len(taken)-1])
+		taken = taken[:len(taken)-1]
+	}
+	giveBack = sync.OnceFunc(func() {
+		for len(taken) > 0 {
+			giveOne()
+		}
+		_ = syscall.Setrlimit(syscall.RLIMIT_NOFILE, &was) // as it was a moment ago
+	})
+	t.Cleanup(giveBack)
+	few := was
+	few.Cur = uint64(some + 100)
+	if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &few); err != nil {
+		t.Fatal(err)
+	}
+	for fd, err := syscall.Dup(some); err == nil; fd, err = syscall.Dup(some) {
+		taken = append(taken, fd)
+	}
+	return giveOne, giveBack
+}
+
+// Without descriptors a connection is refused, and none waits, nor is an endpoint blamed that
+// could not be called; with some again the next is served.
 func TestNoDescriptors(t *testing.T) {
 	c := planetest.New(conntest.Listen(t, conntest.Echo))
 	p, at := planeOf(t, c, Config{Loops: 1})
 	conn := conntest.Dial(t, at)
 	_, _ = conn.Write([]byte("x"))
 	_, _ = io.ReadFull(conn, make([]byte, 1))
-	client, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = syscall.Close(client) }()
-	var was syscall.Rlimit
-	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &was); err != nil {
-		t.Fatal(err)
-	}
-	var taken []int
-	giveBack := sync.OnceFunc(func() {
-		for _, fd := range taken {
-			_ = syscall.Close(fd)
+	var clients [2]int
+	for i := range clients {
+		var err error
+		if clients[i], err = syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM, 0); err != nil {
+			t.Fatal(err)
 		}
-		_ = syscall.Setrlimit(syscall.RLIMIT_NOFILE, &was) // as it was a moment ago
-	})
-	t.Cleanup(giveBack)
-	few := was
-	few.Cur = uint64(client + 100)
-	if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &few); err != nil {
-		t.Fatal(err)
+		t.Cleanup(func() { _ = syscall.Close(clients[i]) })
 	}
-	for fd, err := syscall.Dup(client); err == nil; fd, err = syscall.Dup(client) {
-		taken = append(taken, fd)
-	}
+	giveOne, giveBack := useUp(t)
 	to := netip.MustParseAddrPort(at)
-	_ = syscall.Connect(client, &syscall.SockaddrInet4{Addr: to.Addr().As4(), Port: int(to.Port())}) // it may be reset as it calls
-	conntest.Await(t, "one is refused", func() bool { return p.Counts().Refused == 1 })
+	for i, client := range clients {
+		_ = syscall.Connect(client, &syscall.SockaddrInet4{Addr: to.Addr().As4(), Port: int(to.Port())}) // it may be reset as it calls
+		conntest.Await(t, "it is refused", func() bool { return p.Counts().Refused == int64(i+1) })
+		giveOne() // enough to accept the next, and not to call for it
+	}
+	if failed, gone := c.Count(dataplane.Failed), c.Count(dataplane.Gone); failed != 0 || gone != 3 {
+		t.Errorf("%d have failed, %d came to nothing", failed, gone)
+	}
 	giveBack()
 	other := conntest.Dial(t, at)
 	_, _ = other.Write([]byte("y"))

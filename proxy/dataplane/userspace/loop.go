@@ -6,6 +6,7 @@ package userspace
 // them means another connection by then.
 
 import (
+	"container/list"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -62,10 +63,11 @@ type turn struct {
 
 // datagrams are the fronts of UDP, and who is served there.
 type datagrams struct {
-	fronts       map[int]*front
-	answering    map[int]*session // by the descriptor of its endpoint
-	sessionCount int
-	swept        time.Duration
+	fronts    map[int]*front
+	answering map[int]*session // by the descriptor of its endpoint
+	sessions  list.List        // who has been silent for longest first
+	left      []int            // descriptors of those that have ended in this batch
+	swept     time.Duration
 }
 
 // told is what others want done: by the loop, since all that it has is its own.
@@ -147,8 +149,8 @@ func (l *loop) run() error {
 		l.turns()
 		l.lookLate()
 		l.expire()
-		l.closeAll()
 		l.sweep()
+		l.closeAll()
 		if until := l.ending.Load(); until != 0 {
 			l.stopListening()
 			if l.counts.open.Load() == 0 || l.now() >= time.Duration(until) {
@@ -184,7 +186,7 @@ func (l *loop) until() time.Time {
 	if at := time.Duration(l.ending.Load()); at != 0 {
 		sooner(at)
 	}
-	if l.sessionCount > 0 {
+	if l.sessions.Len() > 0 {
 		sooner(l.swept + sweepEvery)
 	}
 	if next == 0 {
@@ -310,7 +312,7 @@ func (c *conn) callNext() {
 			}
 			release(fd)
 		}
-		c.done(dataplane.Failed)
+		c.done(blame(err))
 	}
 	l.counts.refused.Add(1)
 	c.server.fd = -1
@@ -431,6 +433,10 @@ func (l *loop) closeAll() {
 		l.counts.open.Add(-1)
 	}
 	l.closing = l.closing[:0]
+	for _, fd := range l.left {
+		release(fd)
+	}
+	l.left = l.left[:0]
 }
 
 func (l *loop) stopListening() {
@@ -457,8 +463,8 @@ func (l *loop) close() error {
 			s.conn.close(dataplane.Served)
 		}
 	}
-	l.closeAll()
 	l.stopListening()
+	l.closeAll()
 	for _, p := range l.pipes {
 		p.close()
 	}

@@ -35,6 +35,8 @@ type Config struct {
 	Tries int
 	// SessionIdle is how long a client of UDP without datagrams is remembered. Default 2 min.
 	SessionIdle time.Duration
+	// Sessions is how many clients of UDP are remembered. Default 20,000.
+	Sessions int
 	// Target tells what a connection was meant for. Default: OriginalDestination.
 	Target func(fd int, local netip.AddrPort) (netip.AddrPort, error)
 }
@@ -52,6 +54,9 @@ func (c Config) withDefaults() Config {
 	if c.SessionIdle == 0 {
 		c.SessionIdle = sessionIdle
 	}
+	if c.Sessions == 0 {
+		c.Sessions = sessionsMost
+	}
 	if c.Target == nil {
 		c.Target = dataplane.OriginalDestination
 	}
@@ -64,11 +69,12 @@ type Counts struct {
 	BytesIn, BytesOut                         int64 // from clients, and to them
 	Spliced                                   int64 // of both, what never was in this process
 	Dropped                                   int64 // datagrams that nobody could serve
+	Evicted                                   int64 // clients of UDP that were forgotten for others
 }
 
 // counters are a loop's Counts, read by others.
 type counters struct {
-	open, accepted, refused, unreached, reset, in, out, spliced, dropped atomic.Int64
+	open, accepted, refused, unreached, reset, in, out, spliced, dropped, evicted atomic.Int64
 }
 
 // A Plane carries connections.
@@ -147,6 +153,7 @@ func (p *Plane) Counts() Counts {
 		c.BytesOut += n.out.Load()
 		c.Spliced += n.spliced.Load()
 		c.Dropped += n.dropped.Load()
+		c.Evicted += n.evicted.Load()
 	}
 	return c
 }

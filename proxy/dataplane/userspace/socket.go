@@ -3,8 +3,11 @@ package userspace
 import (
 	"errors"
 	"net/netip"
+	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"skerry.dev/skerry/proxy/dataplane"
 )
 
 // backlog is how many connections may wait to be accepted; the kernel has a bound of its
@@ -90,3 +93,20 @@ func setUp(fd int) {
 func lingerNot(fd int) {
 	_ = unix.SetsockoptLinger(fd, unix.SOL_SOCKET, unix.SO_LINGER, &unix.Linger{Onoff: 1})
 }
+
+// blame is what it says of an endpoint that it could not be called: nothing, where this node
+// has no descriptor, port or memory left to call it by.
+func blame(err error) dataplane.Outcome {
+	for _, own := range []syscall.Errno{unix.EADDRNOTAVAIL, unix.ENOBUFS, unix.ENOMEM, unix.ENOSPC, unix.EAGAIN} {
+		if errors.Is(err, own) {
+			return dataplane.Gone
+		}
+	}
+	if noDescriptor(err) {
+		return dataplane.Gone
+	}
+	return dataplane.Failed
+}
+
+// noDescriptor says whether there was none left.
+func noDescriptor(err error) bool { return errors.Is(err, unix.EMFILE) || errors.Is(err, unix.ENFILE) }

@@ -4,12 +4,13 @@ package userspace
 // way. A front is a port of a Service: connection tracking tells what a connection of TCP
 // was meant for, but not a datagram, so each has a socket of its own. A session is a
 // client of a front; it has a connected socket, so that answers find it and a refusal is
-// told. It counts as in flight until the first answer, and lives until it is idle or its
-// endpoint is gone.
+// told. It counts as in flight until the first answer, and lives until it is idle, its
+// endpoint is gone, or there are too many and nobody has been silent for longer.
 //
 // All of it belongs to the first loop.
 
 import (
+	"container/list"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -25,7 +26,7 @@ const (
 	// sessionIdle is how long a session without datagrams is kept, as connection tracking
 	// keeps one that was answered (nf_conntrack_udp_timeout_stream).
 	sessionIdle = 120 * time.Second
-	// sessionsMost bounds them; a datagram of one more client is dropped and counted.
+	// sessionsMost bounds them: each takes a descriptor.
 	sessionsMost = 20_000
 	// sweepEvery is how often idle ones are looked for.
 	sweepEvery = time.Second
@@ -56,6 +57,7 @@ type session struct {
 	choice  dataplane.Choice
 	chosen  bool // and not Done
 	lastUse time.Duration
+	place   *list.Element // among all, by lastUse
 }
 
 // OpenFront carries datagrams that arrive at a front, and says where that is. Run, or
@@ -104,7 +106,7 @@ func (l *loop) closeFront(fd int) {
 		l.endSession(s, dataplane.Served)
 	}
 	delete(l.fronts, fd)
-	release(fd)
+	l.left = append(l.left, fd)
 }
 
 // forward takes datagrams of clients.
@@ -121,7 +123,7 @@ func (l *loop) forward(f *front) {
 				continue
 			}
 		}
-		s.lastUse = l.now()
+		l.used(s)
 		l.counts.in.Add(int64(n))
 		if _, errno := socket.Send(s.fd, l.scratch[:n]); errno == unix.ECONNREFUSED {
 			l.endSession(s, dataplane.Failed)
@@ -129,10 +131,11 @@ func (l *loop) forward(f *front) {
 	}
 }
 
-// session begins one; nil where nobody may serve the client, or there are too many.
+// session begins one; nil where nobody may serve the client. Where there are as many as may
+// be, or no descriptor is left, who has been silent for longest makes room.
 func (l *loop) session(f *front, client netip.AddrPort) *session {
-	if l.sessionCount >= sessionsMost {
-		return nil
+	if l.sessions.Len() >= l.plane.config.Sessions {
+		l.evict()
 	}
 	call := dataplane.Call{UDP: true, Target: f.Target, Client: client}
 	choice, err := l.plane.chooser.Choose(call)
@@ -140,22 +143,47 @@ func (l *loop) session(f *front, client netip.AddrPort) *session {
 		return nil
 	}
 	choice.Call = call
-	s := &session{fd: -1, front: f, client: client, choice: choice, chosen: true}
-	s.fd, err = unix.Socket(family(choice.Endpoint.Addr()), unix.SOCK_DGRAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
-	if err == nil {
-		err = connect(s.fd, choice.Endpoint)
-	}
-	if err == nil {
-		err = l.watch(s.fd, unix.EPOLLIN)
+	s := &session{front: f, client: client, choice: choice, chosen: true}
+	if s.fd, err = l.reach(choice.Endpoint); err != nil {
+		l.plane.chooser.Done(&s.choice, blame(err))
+		if noDescriptor(err) {
+			l.evict()
+		}
+		return nil
 	}
 	f.sessions[client] = s
 	l.answering[s.fd] = s
-	l.sessionCount++
-	if err != nil {
-		l.endSession(s, dataplane.Failed)
-		return nil
-	}
+	s.place = l.sessions.PushBack(s)
 	return s
+}
+
+// reach is a socket by which to talk to an endpoint.
+func (l *loop) reach(to netip.AddrPort) (fd int, err error) {
+	fd, err = unix.Socket(family(to.Addr()), unix.SOCK_DGRAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return -1, err
+	}
+	if err = connect(fd, to); err == nil {
+		err = l.watch(fd, unix.EPOLLIN)
+	}
+	if err != nil {
+		release(fd)
+	}
+	return fd, err
+}
+
+// used notes that a session is not idle.
+func (l *loop) used(s *session) {
+	s.lastUse = l.now()
+	l.sessions.MoveToBack(s.place)
+}
+
+// evict ends the session that has been silent for longest.
+func (l *loop) evict() {
+	if oldest := l.sessions.Front(); oldest != nil {
+		l.counts.evicted.Add(1)
+		l.endSession(oldest.Value.(*session), dataplane.Gone)
+	}
 }
 
 // reply takes answers of an endpoint.
@@ -171,7 +199,7 @@ func (l *loop) reply(s *session) {
 			l.endSession(s, dataplane.Failed)
 			return
 		}
-		s.lastUse = l.now()
+		l.used(s)
 		l.counts.out.Add(int64(n))
 		if s.chosen {
 			s.chosen = false
@@ -182,7 +210,7 @@ func (l *loop) reply(s *session) {
 	}
 }
 
-// endSession forgets a session.
+// endSession forgets a session. Its descriptor is closed with the batch.
 func (l *loop) endSession(s *session, o dataplane.Outcome) {
 	if s.chosen {
 		s.chosen = false
@@ -190,25 +218,23 @@ func (l *loop) endSession(s *session, o dataplane.Outcome) {
 	}
 	delete(s.front.sessions, s.client)
 	delete(l.answering, s.fd)
-	l.sessionCount--
-	if s.fd >= 0 {
-		release(s.fd)
-	}
+	l.sessions.Remove(s.place)
+	l.left = append(l.left, s.fd)
 }
 
 // sweep ends sessions that are idle, and those whose endpoint is gone: the client's next
 // datagram begins another.
 func (l *loop) sweep() {
 	now := l.now()
-	if l.sessionCount == 0 || now-l.swept < sweepEvery {
+	if l.sessions.Len() == 0 || now-l.swept < sweepEvery {
 		return
 	}
 	l.swept = now
-	for _, f := range l.fronts {
-		for _, s := range f.sessions {
-			if now-s.lastUse > l.plane.config.SessionIdle || !l.plane.chooser.Serves(&s.choice) {
-				l.endSession(s, dataplane.Gone)
-			}
+	var next *list.Element
+	for e := l.sessions.Front(); e != nil; e = next {
+		next = e.Next()
+		if s := e.Value.(*session); now-s.lastUse > l.plane.config.SessionIdle || !l.plane.chooser.Serves(&s.choice) {
+			l.endSession(s, dataplane.Gone)
 		}
 	}
 }

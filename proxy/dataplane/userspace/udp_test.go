@@ -145,6 +145,43 @@ func TestDatagramsForgotten(t *testing.T) {
 	conntest.Await(t, "dropped", func() bool { return p.Counts().Dropped == 1 })
 }
 
+// Of more clients than may be remembered who has been silent for longest is forgotten, and has
+// an endpoint anew when it speaks.
+func TestDatagramsOfMany(t *testing.T) {
+	c := planetest.New(prefixed(t, "a"), prefixed(t, "b"), prefixed(t, "c"), prefixed(t, "d"))
+	p, _ := planeOf(t, c, Config{Sessions: 2})
+	_, at := openFront(t, p)
+	one, two, three := dialUDP(t, at), dialUDP(t, at), dialUDP(t, at)
+	for _, turn := range []struct {
+		client net.Conn
+		want   string
+	}{{one, "ax"}, {two, "bx"}, {one, "ax"}, {three, "cx"}, {one, "ax"}, {two, "dx"}} {
+		if got := ask(t, turn.client, "x"); got != turn.want {
+			t.Errorf("%q, not %q", got, turn.want)
+		}
+	}
+	if n := p.Counts(); n.Evicted != 2 || n.Dropped != 0 {
+		t.Errorf("%+v", n)
+	}
+}
+
+// So it is where there are no descriptors for more.
+func TestDatagramsWithoutDescriptors(t *testing.T) {
+	c := planetest.New(prefixed(t, "a"))
+	p, _ := planeOf(t, c, Config{})
+	_, at := openFront(t, p)
+	one, two := dialUDP(t, at), dialUDP(t, at)
+	ask(t, one, "x")
+	_, giveBack := useUp(t)
+	defer giveBack()
+	if got := ask(t, two, "y"); got != "ay" {
+		t.Errorf("got %q", got)
+	}
+	if n := p.Counts(); n.Evicted != 1 || c.Count(dataplane.Failed) != 0 {
+		t.Errorf("%+v, %d have failed", n, c.Count(dataplane.Failed))
+	}
+}
+
 func TestCloseFront(t *testing.T) {
 	c := planetest.New(prefixed(t, "a"))
 	p, _ := planeOf(t, c, Config{})
