@@ -1,6 +1,7 @@
 package agent_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -232,6 +233,62 @@ func TestSourceRanges(t *testing.T) {
 	admit("10.1.0.0/24")
 	for network, port := range ports {
 		await(t, network+" is admitted", func() bool { return ask(network, "10.96.0.6"+port) == "10.1.0.11" })
+	}
+}
+
+// Where a node has no port left to call an endpoint by, another one is called; where it has
+// none for any, the client is reset. No endpoint is left out for it.
+func TestNoPorts(t *testing.T) {
+	netnstest.Node(t, []string{"10.1.0.1/24", "10.1.0.11/24", "10.1.0.12/24"}, []string{"10.96.0.0/16"})
+	pods(t)
+	c := cluster{changes: make(chan snapshot.Change, 10), refused: make(chan string, 10)}
+	change := web("10.1.0.11", "10.1.0.12")
+	for _, s := range change.Services {
+		s.Policy = "cost"
+	}
+	c.changes <- change
+	defer proxy(t, c)()
+	await(t, "it serves", func() bool { return ask("tcp", "10.96.0.5:80") != "" })
+	twoPorts(t)
+	var held []net.Conn
+	by := map[string]int{}
+	for port := range 20 {
+		d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(10, 1, 0, 1), Port: 20_000 + port}, Timeout: patience}
+		conn, err := d.Dial("tcp", "10.96.0.5:80")
+		if err != nil {
+			by["nobody"]++ // reset as soon as it had called
+			continue
+		}
+		defer conn.Close() //nolint:revive // all are held until the end
+		held = append(held, conn)
+	}
+	for _, conn := range held {
+		_ = conn.SetDeadline(time.Now().Add(patience))
+		_, _ = conn.Write([]byte("?"))
+		who, _ := io.ReadAll(conn)
+		by[cmp.Or(string(who), "nobody")]++
+	}
+	if by["10.1.0.11"] != 2 || by["10.1.0.12"] != 2 || by["nobody"] != 16 {
+		t.Errorf("served have %v", by)
+	}
+	for line := range strings.Lines(get(t, "/metrics")) {
+		if strings.HasPrefix(line, "skerry_proxy_endpoint_ejections_total{") && !strings.HasSuffix(line, " 0\n") {
+			t.Errorf("an endpoint was left out for it: %s", line)
+		}
+	}
+}
+
+// twoPorts has this namespace call by two ports alone, until the test ends.
+func twoPorts(t *testing.T) {
+	t.Helper()
+	const ports = "/proc/sys/net/ipv4/ip_local_port_range"
+	was, err := os.ReadFile(ports)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.WriteFile(ports, was, 0) })
+	if err := os.WriteFile(ports, []byte("50000 50001"), 0); err != nil {
+		t.Fatal(err)
 	}
 }
 
