@@ -18,11 +18,11 @@ const costSystem = "skerry-proxy:cost"
 // proxyExperiments are RAP's figures and the cases that its paper lacks; proxyFaults are of
 // a node, a proxy and a control plane that go. Each can be shown alone.
 var (
-	proxyExperiments = []string{"rap-f5", "rap-f6", "rap-f7", "rap-f8", "rap-burst", "rap-broken", "rap-slow-node", "rap-open-loop"}
+	proxyExperiments = []string{"rap-f5", "rap-f6", "rap-f7", "rap-f8", "rap-f8-few", "rap-burst", "rap-broken", "rap-slow-node", "rap-open-loop"}
 	proxyFaults      = []string{"kubernetes-proxy-faults", "kubernetes-proxy-plane-gone"}
 )
 
-// showProxy shows all of the proxy: some four hours, of which its experiments take most.
+// showProxy shows all of the proxy: some six hours, of which its experiments take most.
 func showProxy(ctx context.Context, b *bench) error {
 	for _, part := range []func(context.Context, *bench) error{showProxySim, showProxyPlane, showProxyScale, showProxyLab, showProxyFaults} {
 		if err := part(ctx, b); err != nil {
@@ -89,7 +89,7 @@ func showProxyMost(_ context.Context, b *bench) error {
 
 // lastRun is the last run of an experiment that is kept. It has to have ended.
 func lastRun(name string) (report.Input, error) {
-	kept, err := filepath.Glob(keptRun(name, "*")) // sorted
+	kept, err := filepath.Glob(keptRun(name, "[0-9]*")) // sorted
 	if err != nil || len(kept) == 0 {
 		return report.Input{}, errors.Join(err, fmt.Errorf("runs has none of %s: 'go run ./test/show %s' makes one", name, name))
 	}
