@@ -71,9 +71,9 @@ type agent struct {
 	metrics *metrics
 	fronts  map[frontKey]openFront
 	health  *health
-	tick    int
-	behind  bool // the kernel does not bring what it should
-	ready   atomic.Bool
+	spoken
+	behind bool // the kernel does not bring what it should
+	ready  atomic.Bool
 }
 
 // A capturer has the kernel bring connections: capture.Rules does.
@@ -91,7 +91,7 @@ type planes struct {
 // Run serves until ctx ends. Rules are removed first, then what is open may go on for as
 // long as Drain says.
 func Run(ctx context.Context, config Config, cluster Cluster, log *slog.Logger) error {
-	a := &agent{Config: config, cluster: cluster, log: log, start: time.Now(), fronts: map[frontKey]openFront{}, pods: podUse{last: map[snapshot.Key]reported{}}, metrics: newMetrics()}
+	a := &agent{Config: config, cluster: cluster, log: log, start: time.Now(), fronts: map[frontKey]openFront{}, pods: podUse{last: map[snapshot.Key]reported{}}, spoken: spoken{sent: map[snapshot.Key]map[string]flown{}}, metrics: newMetrics()}
 	a.table = dispatch.NewTable(config.Node, a.now)
 	a.health = &health{log: log, here: config.Here, answers: map[snapshot.Key]*answer{}}
 	if err := a.open(); err != nil {

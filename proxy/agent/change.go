@@ -35,6 +35,7 @@ func (a *agent) change(c snapshot.Change) {
 		if s == nil {
 			a.link.With(func(b *reports.Book) { b.Forget(key) })
 			delete(a.pods.last, key)
+			delete(a.sent, key)
 			continue
 		}
 		for _, why := range s.Refusals {

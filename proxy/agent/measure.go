@@ -11,8 +11,8 @@ import (
 )
 
 const (
-	// idleTicks is how seldom a Service is reported that nobody calls, and anything where
-	// nobody calls anybody.
+	// idleTicks is how seldom is said what has not changed for as long: of a Service that nobody
+	// calls, of a node to which nothing is sent, and that this proxy is there at all.
 	idleTicks = 10
 	// busyCPU is the share of its limit above which pods are taken to be called.
 	busyCPU = 0.01
@@ -48,8 +48,7 @@ func (a *agent) measure() {
 	var active []snapshot.Key
 	for _, f := range a.table.Flights() {
 		s := a.report(f)
-		busy := len(s.Flights) > 0 || s.CPU > busyCPU
-		if busy || a.tick%idleTicks == 0 {
+		if len(s.Flights) > 0 || s.CPU > busyCPU || a.tick%idleTicks == 0 {
 			said = append(said, s)
 			active = append(active, f.Service)
 		}
@@ -70,16 +69,39 @@ func (a *agent) measure() {
 	})
 }
 
-// report is what this node says of a Service.
+// report is what this node says of a Service: what it sends to nodes, where that has changed
+// lately, often enough that a report which is lost is made up for; and all of it now and then.
 func (a *agent) report(f dispatch.Flights) reports.Service {
 	s := reports.Service{Key: f.Service}
+	sent := make(map[string]flown, len(f.ByNode))
 	for node, flight := range f.ByNode {
-		s.Flights = append(s.Flights, reports.Flight{Node: node, InFlight: flight.InFlight, Done: flight.Done})
+		is, known := a.sent[f.Service][node]
+		if flight.InFlight > 0 || !known || flight.Done != is.done {
+			is = flown{flight.Done, a.tick}
+		}
+		sent[node] = is
+		if a.tick-is.changed < idleTicks || a.tick%idleTicks == 0 {
+			s.Flights = append(s.Flights, reports.Flight{Node: node, InFlight: flight.InFlight, Done: flight.Done})
+		}
 	}
+	a.sent[f.Service] = sent
 	if len(f.Pods) > 0 && a.pods.groups != nil {
 		a.pods.add(&s, f.Pods, a.now())
 	}
 	return s
+}
+
+// spoken is how often it was reported, and what of whom is sent where.
+type spoken struct {
+	tick int
+	sent map[snapshot.Key]map[string]flown // by node
+}
+
+// flown is what a node has answered of a Service, and the tick in which that was another, or
+// something was in flight, last.
+type flown struct {
+	done    uint64
+	changed int
 }
 
 // add reads what the pods of a Service use. The cores that they may use are those of their

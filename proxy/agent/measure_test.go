@@ -2,6 +2,7 @@ package agent
 
 import (
 	"fmt"
+	"maps"
 	"net"
 	"net/netip"
 	"os"
@@ -35,6 +36,36 @@ func TestQuiet(t *testing.T) {
 	}
 	if sent := link.Counts().Sent; sent != seconds {
 		t.Errorf("%d reports in %d s", sent, seconds)
+	}
+}
+
+// What is sent to a node is said while something is under way there, and for a second after;
+// then once a second.
+func TestSaysWhatChanges(t *testing.T) {
+	a := &agent{spoken: spoken{sent: map[snapshot.Key]map[string]flown{}}}
+	say := func(ticks int, flights map[string]dispatch.Flight) (said map[string]int) {
+		said = map[string]int{}
+		for range ticks {
+			a.tick++
+			for _, f := range a.report(dispatch.Flights{ByNode: flights}).Flights {
+				said[f.Node]++
+			}
+		}
+		return said
+	}
+	for i, c := range []struct {
+		flights map[string]dispatch.Flight
+		want    map[string]int
+	}{
+		{map[string]dispatch.Flight{"n1": {InFlight: 1}}, map[string]int{"n1": 100}},
+		{map[string]dispatch.Flight{"n1": {Done: 1}, "n2": {InFlight: 0.1}}, map[string]int{"n1": 10 + 9, "n2": 100}},
+		{map[string]dispatch.Flight{"n1": {Done: 1}, "n2": {Done: 1}}, map[string]int{"n1": 10, "n2": 10 + 9}},
+		{map[string]dispatch.Flight{"n1": {Done: 1}, "n2": {Done: 1}}, map[string]int{"n1": 10, "n2": 10}},
+		{map[string]dispatch.Flight{"n1": {Done: 2}}, map[string]int{"n1": 10 + 9}},
+	} {
+		if said := say(10*idleTicks, c.flights); !maps.Equal(said, c.want) {
+			t.Errorf("turn %d: %v, not %v", i, said, c.want)
+		}
 	}
 }
 

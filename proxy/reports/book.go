@@ -18,6 +18,9 @@ const (
 	// answerMost is how long an answer may take, on busy nodes that are far apart: less than
 	// silence, within which nothing that came is heard again.
 	answerMost = 5 * time.Second
+	// allWithin is when one who was heard of has said all that there is, also where a report was
+	// lost: what nobody calls is said once a second. It is for every fanOut peers.
+	allWithin = 3 * time.Second
 	// forgetAfter is when what nobody has said, or asked for, is forgotten.
 	forgetAfter = time.Minute
 	// serviceDecay is the time in which requests lose their weight in a service time, but
@@ -104,7 +107,7 @@ func (b *Book) peer(node string) *peer {
 // take takes what one says. Counts only grow: by how much is what is worked and answered
 // since it said so last. What was never said is 0, once all has been.
 func (b *Book) take(node string, p *peer, services []Service, now time.Duration) {
-	all := node == b.node || now-p.since > age
+	all := node == b.node || now-p.since > allWithin*time.Duration(1+len(b.peers)/fanOut)
 	for _, s := range services {
 		was := p.services[s.Key]
 		if was == nil {

@@ -222,7 +222,7 @@ func TestCountsBeginAnew(t *testing.T) {
 	for _, c := range []struct {
 		from time.Duration
 		want float64
-	}{{0, 0}, {2 * age, 7}} {
+	}{{0, 0}, {2 * allWithin, 7}} {
 		b = NewBook("n0", 1)
 		b.Hear(answers(0, message("n1", 1, 1, Service{Key: web})), 0)
 		b.Hear(answers(c.from, message("n2", 1, 1, Service{Key: web, Pods: true})), c.from)
