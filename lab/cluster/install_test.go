@@ -33,8 +33,8 @@ func shipped(t *testing.T) []byte {
 }
 
 // installs has the proxy that Skerry ships on every node, as its manifests say: a Service
-// that opts in is balanced over the pods of both nodes, at its address and at any node's
-// port, and by nobody once the proxy is taken away.
+// that opts in is balanced over the pods of both nodes, at its addresses and at any node's
+// port, of either family, and by nobody once the proxy is taken away.
 func installs(t *testing.T, on site) {
 	c := open(t, on)
 	mustKubectl(t, on, "--namespace", "kube-system", "create", "secret", "generic", "skerry-proxy-keys", "--from-literal=key="+strings.Repeat("k", 32))
@@ -65,11 +65,18 @@ func installs(t *testing.T, on site) {
 			t.Error(err)
 		}
 	})
-	address, err := c.ServiceIP(t.Context(), w.Name)
+	called := []string{on.at("head", helloPort), on.at("worker", helloPort)}
+	if on.lab.Topology.Dual {
+		called = append(called, on.at6("head", helloPort), on.at6("worker", helloPort))
+	}
+	addresses, err := c.ServiceIPs(t.Context(), w.Name)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, at := range []string{address + ":8080", on.at("head", helloPort), on.at("worker", helloPort)} {
+	for _, a := range addresses {
+		called = append(called, net.JoinHostPort(a, "8080"))
+	}
+	for _, at := range called {
 		eventually(t, at, func() error { return answers(t, on, at) })
 		for range 9 {
 			if err := answers(t, on, at); err != nil {
@@ -79,7 +86,7 @@ func installs(t *testing.T, on site) {
 	}
 	// A pod that is ready late is chosen when somebody calls after it.
 	eventually(t, "both pods chosen, of both known", func() error {
-		return errors.Join(answers(t, on, address+":8080"), balanced(t, on))
+		return errors.Join(answers(t, on, net.JoinHostPort(addresses[0], "8080")), balanced(t, on))
 	})
 	if uses, err := installed.Use(); err != nil || len(uses) != 3 || uses[on.worker()].CPU <= 0 {
 		t.Errorf("used %+v, %v", uses, err)
@@ -116,10 +123,13 @@ func survives(t *testing.T, on site, installed *cluster.Installed) {
 	if uses, err := installed.Use(); err != nil || uses[on.worker()].CPU <= 0 {
 		t.Errorf("until then it used %+v, %v", uses, err)
 	}
-	var said bytes.Buffer
-	if err := installed.Log(t.Context(), &said); err != nil || strings.Count(said.String(), `"msg":"ready"`) != 4 {
-		t.Errorf("both lives of one, and the others, said %v, %s", err, &said)
-	}
+	eventually(t, "both lives of one, and the others, are ready", func() error {
+		var said bytes.Buffer
+		if err := installed.Log(t.Context(), &said); err != nil || strings.Count(said.String(), `"msg":"ready"`) != 4 {
+			return fmt.Errorf("said %w, %s", err, &said)
+		}
+		return nil
+	})
 }
 
 // balanced asks the head's proxy whether it has chosen both pods, and what it has heard of

@@ -67,6 +67,15 @@ func (s site) at(node string, port int) string {
 	return net.JoinHostPort(n.Data.Addr().String(), strconv.Itoa(port))
 }
 
+// at6 is the same by IPv6.
+func (s site) at6(node string, port int) string {
+	n, err := s.lab.Topology.Node(s.ref(node))
+	if err != nil {
+		return err.Error()
+	}
+	return net.JoinHostPort(n.Data6.Addr().String(), strconv.Itoa(port))
+}
+
 // named is a test on a cluster that others have, too.
 type named struct {
 	name string
