@@ -134,15 +134,15 @@ func (l *loop) forward(f *front) {
 // session begins one; nil where nobody may serve the client. Where there are as many as may
 // be, or no descriptor is left, who has been silent for longest makes room.
 func (l *loop) session(f *front, client netip.AddrPort) *session {
-	if l.sessions.Len() >= l.plane.config.Sessions {
-		l.evict()
-	}
 	call := dataplane.Call{UDP: true, Target: f.Target, Client: client}
 	choice, err := l.plane.chooser.Choose(call)
 	if err != nil {
 		return nil
 	}
 	choice.Call = call
+	if l.sessions.Len() >= l.plane.config.Sessions {
+		l.evict()
+	}
 	s := &session{front: f, client: client, choice: choice, chosen: true}
 	if s.fd, err = l.reach(choice.Endpoint); err != nil {
 		l.plane.chooser.Done(&s.choice, blame(err))
