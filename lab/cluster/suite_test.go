@@ -58,22 +58,21 @@ func (s site) worker() topology.Ref         { return s.ref("worker") }
 // host is what Kubernetes calls a node.
 func (s site) host(node string) string { return s.name + "-" + node }
 
-// at is a port of a node.
+// at is a port of a node, at6 the same by IPv6.
 func (s site) at(node string, port int) string {
-	n, err := s.lab.Topology.Node(s.ref(node))
-	if err != nil {
-		return err.Error()
-	}
-	return net.JoinHostPort(n.Data.Addr().String(), strconv.Itoa(port))
+	return s.port(node, port, func(n topology.Node) netip.Prefix { return n.Data })
 }
 
-// at6 is the same by IPv6.
 func (s site) at6(node string, port int) string {
+	return s.port(node, port, func(n topology.Node) netip.Prefix { return n.Data6 })
+}
+
+func (s site) port(node string, port int, of func(topology.Node) netip.Prefix) string {
 	n, err := s.lab.Topology.Node(s.ref(node))
 	if err != nil {
 		return err.Error()
 	}
-	return net.JoinHostPort(n.Data6.Addr().String(), strconv.Itoa(port))
+	return net.JoinHostPort(of(n).Addr().String(), strconv.Itoa(port))
 }
 
 // named is a test on a cluster that others have, too.

@@ -3,7 +3,7 @@ package userspace
 import (
 	"errors"
 	"net/netip"
-	"syscall"
+	"slices"
 
 	"golang.org/x/sys/unix"
 
@@ -97,12 +97,8 @@ func lingerNot(fd int) {
 // blame is what it says of an endpoint that it could not be called: nothing, where this node
 // has no descriptor, port or memory left to call it by.
 func blame(err error) dataplane.Outcome {
-	for _, own := range []syscall.Errno{unix.EADDRNOTAVAIL, unix.ENOBUFS, unix.ENOMEM, unix.ENOSPC, unix.EAGAIN} {
-		if errors.Is(err, own) {
-			return dataplane.Gone
-		}
-	}
-	if noDescriptor(err) {
+	own := []error{unix.EADDRNOTAVAIL, unix.ENOBUFS, unix.ENOMEM, unix.ENOSPC, unix.EAGAIN}
+	if noDescriptor(err) || slices.ContainsFunc(own, func(lack error) bool { return errors.Is(err, lack) }) {
 		return dataplane.Gone
 	}
 	return dataplane.Failed
