@@ -45,6 +45,9 @@ func command() *cobra.Command {
 			if config.Here, err = addresses(here); err != nil {
 				return console.Usage(err, "give this node's address, and of a dual one that of each family")
 			}
+			if err := check(config); err != nil {
+				return console.Usage(err, console.SeeHelp(c))
+			}
 			if config.Admin != "" {
 				if err := loopback.CheckAddress(config.Admin); err != nil {
 					return console.Usage(err, "give one such as 127.0.0.1:4482, and let what collects from elsewhere run beside the proxy")
@@ -78,13 +81,33 @@ func command() *cobra.Command {
 	return c
 }
 
-// addresses are those of this node, at most one a family.
+// check holds what is said to what can be.
+func check(c agent.Config) error {
+	switch {
+	case c.Node == "":
+		return errors.New("--node names no node")
+	case c.Port == 0 || c.CopyPort == 0 || c.ReportPort == 0:
+		return errors.New("0 is no port that connections can be brought to")
+	case c.Drain < 0:
+		return fmt.Errorf("--drain %s is less than 0s", c.Drain)
+	default:
+		return nil
+	}
+}
+
+// addresses are those of this node, one at least, at most one a family.
 func addresses(texts []string) ([]netip.Addr, error) {
+	if len(texts) == 0 {
+		return nil, errors.New("--address names none")
+	}
 	var all []netip.Addr
 	for _, t := range texts {
 		a, err := netip.ParseAddr(t)
 		if err != nil {
 			return nil, fmt.Errorf("--address %q is no address", t)
+		}
+		if a = a.Unmap(); !a.IsGlobalUnicast() {
+			return nil, fmt.Errorf("--address %s is none that others reach this node at", a)
 		}
 		for _, other := range all {
 			if other.Is4() == a.Is4() {

@@ -242,8 +242,8 @@ func (c chooser) Answered(choice *dataplane.Choice) {
 }
 
 func (c chooser) Done(choice *dataplane.Choice, o dataplane.Outcome) {
-	came := map[dataplane.Outcome]balance.Outcome{dataplane.Served: balance.Served, dataplane.Failed: balance.Failed, dataplane.Gone: balance.Void}[o]
-	c.table.Done(choice.Token.(*dispatch.Held), came)
+	came := [...]balance.Outcome{dataplane.Served: balance.Served, dataplane.Failed: balance.Failed, dataplane.Gone: balance.Void}
+	c.table.Done(choice.Token.(*dispatch.Held), came[o])
 }
 
 func (c chooser) Serves(choice *dataplane.Choice) bool {

@@ -51,12 +51,16 @@ func (a *agent) change(c snapshot.Change) {
 	a.health.set(a.table.Health(), !a.behind)
 }
 
-// catchUp has the kernel bring, once a second, what it could not the last time.
+// catchUp has the kernel bring, once a second, what it could not the last time, and load
+// balancers answered at ports that others had.
 func (a *agent) catchUp() {
-	if a.behind && a.tick%idleTicks == 0 {
-		a.bring()
-		a.health.set(a.table.Health(), !a.behind)
+	if a.tick%idleTicks != 0 || !a.behind && !a.health.lacking {
+		return
 	}
+	if a.behind {
+		a.bring()
+	}
+	a.health.set(a.table.Health(), !a.behind)
 }
 
 // peers are where other nodes take reports.
@@ -75,7 +79,7 @@ func (a *agent) peers() map[string]netip.AddrPort {
 
 // bring has the kernel bring what clients call now.
 func (a *agent) bring() {
-	used := map[frontKey]bool{}
+	used, lacking := map[frontKey]bool{}, false
 	want := a.table.Fronts(func(p snapshot.Protocol, service *snapshot.Service, at netip.AddrPort, by route.Entry) uint16 {
 		switch {
 		case p == snapshot.TCP && service.Options.Dataplane == snapshot.DataplaneCopyLoop:
@@ -85,14 +89,16 @@ func (a *agent) bring() {
 		}
 		key := frontKey{service.Key, at.Port(), by}
 		used[key] = true
-		return a.front(key, at)
+		port := a.front(key, at)
+		lacking = lacking || port == 0
+		return port
 	})
 	err := a.rules.Apply(want)
 	if errors.Is(err, capture.ErrPast) {
 		a.log.Warn("connections are brought, but for some that were tried before", "reason", err)
 		err = nil
 	}
-	if a.behind = err != nil; a.behind {
+	if a.behind = lacking || err != nil; err != nil {
 		a.log.Error("connections are brought as before", "reason", err)
 		return
 	}

@@ -3,6 +3,7 @@ package agent
 import (
 	"errors"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"skerry.dev/skerry/proxy/capture"
+	"skerry.dev/skerry/proxy/dataplane/userspace"
 	"skerry.dev/skerry/proxy/dispatch"
 	"skerry.dev/skerry/proxy/snapshot"
 )
@@ -51,9 +53,75 @@ func TestKernelRefuses(t *testing.T) {
 		if rules.brought != want.brought || told.Code != want.status || told.Header().Get("X-Load-Balancing-Endpoint-Weight") != "1" {
 			t.Errorf("after %d s %d Services are brought, and load balancers are told %d %v %s", second, rules.brought, told.Code, told.Header(), told.Body)
 		}
-		for range idleTicks {
-			a.tick++
-			a.catchUp()
-		}
+		a.second()
 	}
+}
+
+// second has a second pass.
+func (a *agent) second() {
+	for range idleTicks {
+		a.tick++
+		a.catchUp()
+	}
+}
+
+// A health check port that another has, as kube-proxy has that of a Service which has just
+// opted in, is answered once that one has left it.
+func TestHealthPortTaken(t *testing.T) {
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	key := snapshot.Key{Namespace: "default", Name: "web"}
+	here := netip.MustParseAddr("127.0.0.1")
+	a := &agent{
+		log: slog.New(slog.NewTextHandler(t.Output(), nil)), rules: &kernel{}, table: dispatch.NewTable("n1", func() time.Duration { return 0 }),
+		health: &health{log: slog.New(slog.NewTextHandler(t.Output(), nil)), here: []netip.Addr{here}, answers: map[snapshot.Key]*answer{}},
+	}
+	defer a.health.close()
+	a.change(snapshot.Change{Services: map[snapshot.Key]*snapshot.Service{key: {Key: key, HealthPort: netip.MustParseAddrPort(taken.Addr().String()).Port()}}})
+	a.second()
+	if err := taken.Close(); err != nil {
+		t.Fatal(err)
+	}
+	a.second()
+	if _, err := net.Listen("tcp", taken.Addr().String()); err == nil || a.health.lacking {
+		t.Error("nobody answers there")
+	}
+}
+
+// A port of UDP that cannot be opened is tried again each second.
+func TestFrontRefused(t *testing.T) {
+	key := snapshot.Key{Namespace: "default", Name: "dns"}
+	ended, opens := plane(t), plane(t)
+	if err := ended.Close(); err != nil {
+		t.Fatal(err)
+	}
+	rules := &kernel{}
+	a := &agent{
+		Config: Config{Here: []netip.Addr{netip.MustParseAddr("127.0.0.1")}}, log: slog.New(slog.NewTextHandler(t.Output(), nil)), rules: rules,
+		table: dispatch.NewTable("n1", func() time.Duration { return 0 }), health: &health{}, fronts: map[frontKey]openFront{}, planes: planes{plane: ended},
+	}
+	a.change(snapshot.Change{Services: map[snapshot.Key]*snapshot.Service{key: {
+		Key: key, ClusterIPs: []netip.Addr{netip.MustParseAddr("10.96.0.53")}, Ports: []snapshot.Port{{Protocol: snapshot.UDP, Port: 53}},
+	}}})
+	if rules.brought != 0 {
+		t.Errorf("what no front takes is brought")
+	}
+	a.plane = opens
+	a.second()
+	if rules.brought != 1 || a.behind {
+		t.Errorf("%d ports are brought", rules.brought)
+	}
+}
+
+// plane is one of the loopback.
+func plane(t *testing.T) *userspace.Plane {
+	t.Helper()
+	p, err := userspace.New(userspace.Config{Listen: []netip.AddrPort{netip.MustParseAddrPort("127.0.0.1:0")}, Loops: 1}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = p.Close() }) // once more does nothing
+	return p
 }

@@ -21,6 +21,7 @@ type health struct {
 	log     *slog.Logger
 	here    []netip.Addr
 	answers map[snapshot.Key]*answer
+	lacking bool // a port could not be had
 }
 
 // answer is what one Service's port answers.
@@ -29,11 +30,11 @@ type answer struct {
 	port    uint16
 	local   atomic.Int64
 	brought atomic.Bool
-	servers []*http.Server
+	servers []*http.Server // none where the port could not be had
 }
 
-// set has the ports of these Services answered, and no others. A port that cannot be had
-// is told, and tried again with the next change.
+// set has the ports of these Services answered, and no others. A port that cannot be had, such
+// as that of a Service which kube-proxy is just leaving, is told once and tried each time.
 func (h *health) set(want map[snapshot.Key]dispatch.Health, brought bool) {
 	for key, a := range h.answers {
 		if w, ok := want[key]; !ok || w.Port != a.port {
@@ -41,16 +42,21 @@ func (h *health) set(want map[snapshot.Key]dispatch.Health, brought bool) {
 			delete(h.answers, key)
 		}
 	}
+	h.lacking = false
 	for key, w := range want {
-		a := h.answers[key]
-		if a == nil {
+		a, tried := h.answers[key]
+		if !tried {
 			a = &answer{service: key, port: w.Port}
-			if err := a.start(h.here); err != nil {
-				h.log.Error("a health check port is not answered", "service", key, "port", w.Port, "reason", err)
-				a.stop()
-				continue
-			}
 			h.answers[key] = a
+		}
+		if len(a.servers) == 0 {
+			if err := a.start(h.here); err != nil {
+				a.stop()
+				h.lacking = true
+				if !tried {
+					h.log.Error("a health check port is not answered", "service", key, "port", w.Port, "reason", err)
+				}
+			}
 		}
 		a.local.Store(int64(w.Local))
 		a.brought.Store(brought)
@@ -81,6 +87,7 @@ func (a *answer) stop() {
 	for _, s := range a.servers {
 		_ = s.Close()
 	}
+	a.servers = nil
 }
 
 // ServeHTTP implements http.Handler, in kube-proxy's words.

@@ -128,6 +128,27 @@ func TestDoneWithTheAnswer(t *testing.T) {
 	}
 }
 
+// Nor does one that has closed when it had its answer, though the endpoint is slow to.
+func TestDoneWithTheClient(t *testing.T) {
+	closes := make(chan struct{})
+	c := planetest.New(conntest.Listen(t, func(s *net.TCPConn) {
+		_, _ = io.ReadFull(s, make([]byte, len("question")))
+		_, _ = s.Write([]byte("answer"))
+		<-closes
+		_ = s.Close()
+	}))
+	p, at := planeOf(t, c, Config{Loops: 1})
+	conn := conntest.Dial(t, at)
+	_, _ = conn.Write([]byte("question"))
+	if _, err := io.ReadFull(conn, make([]byte, len("answer"))); err != nil {
+		t.Error(err)
+	}
+	_ = conn.Close()
+	conntest.Dial(t, at) // which is chosen for after that
+	conntest.Await(t, "the next", func() bool { return c.Count(dataplane.Served) == 1 && c.InFlight() == 1 && p.Counts().Open == 2 })
+	close(closes)
+}
+
 // A side that breaks off breaks off the other.
 func TestReset(t *testing.T) {
 	accepted := make(chan *net.TCPConn, 1)

@@ -284,12 +284,12 @@ func (s *side) count(n int) {
 	}
 }
 
-// end has read a side to its end. An endpoint that has answered and said all is done with the
-// connection, though its client has yet to close it: who asks again at once does not find its
-// own last request in flight there.
+// end has read a side to its end. An endpoint that has answered is done with the connection as
+// soon as either side has said all, though the other has yet to: who asks again at once does
+// not find its own last request in flight there.
 func (s *side) end() {
 	s.ended = true
-	if c := s.conn; s == &c.server && c.answered {
+	if c := s.conn; c.answered {
 		c.done(dataplane.Served)
 	}
 	s.finish()
