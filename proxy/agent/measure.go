@@ -12,7 +12,8 @@ import (
 
 const (
 	// idleTicks is how seldom is said what has not changed for as long: of a Service that nobody
-	// calls, of a node to which nothing is sent, and that this proxy is there at all.
+	// calls, of a node to which nothing is sent, and that this proxy is there at all. It is of
+	// ticks in which all peers hear.
 	idleTicks = 10
 	// busyCPU is the share of its limit above which pods are taken to be called.
 	busyCPU = 0.01
@@ -43,17 +44,17 @@ type podUse struct {
 
 // measure reports what goes on here, and has balancers learn what goes on elsewhere.
 func (a *agent) measure() {
-	a.tick++
+	a.next(a.link.Rounds())
 	var said []reports.Service
 	var active []snapshot.Key
 	for _, f := range a.table.Flights() {
 		s := a.report(f)
-		if len(s.Flights) > 0 || s.CPU > busyCPU || a.tick%idleTicks == 0 {
+		if len(s.Flights) > 0 || s.CPU > busyCPU || a.all() {
 			said = append(said, s)
 			active = append(active, f.Service)
 		}
 	}
-	if len(said) > 0 || a.tick%idleTicks == 0 {
+	if len(said) > 0 || a.all() {
 		a.link.Report(said)
 	}
 	a.link.Answer()
@@ -77,10 +78,10 @@ func (a *agent) report(f dispatch.Flights) reports.Service {
 	for node, flight := range f.ByNode {
 		is, known := a.sent[f.Service][node]
 		if flight.InFlight > 0 || !known || flight.Done != is.done {
-			is = flown{flight.Done, a.tick}
+			is = flown{flight.Done, a.heard}
 		}
 		sent[node] = is
-		if a.tick-is.changed < idleTicks || a.tick%idleTicks == 0 {
+		if a.heard-is.changed < idleTicks || a.all() {
 			s.Flights = append(s.Flights, reports.Flight{Node: node, InFlight: flight.InFlight, Done: flight.Done})
 		}
 	}
@@ -91,13 +92,25 @@ func (a *agent) report(f dispatch.Flights) reports.Service {
 	return s
 }
 
-// spoken is how often it was reported, and what of whom is sent where.
+// spoken is how often it was measured, how often all peers have heard of it since and in how
+// many ticks some of them, and what of whom is sent where.
 type spoken struct {
-	tick int
-	sent map[snapshot.Key]map[string]flown // by node
+	tick, heard, some int
+	sent              map[snapshot.Key]map[string]flown // by node
 }
 
-// flown is what a node has answered of a Service, and the tick in which that was another, or
+// next is the next tick; it takes so many of them for all peers to hear.
+func (s *spoken) next(rounds int) {
+	s.tick++
+	if s.some++; s.some >= rounds {
+		s.heard, s.some = s.heard+1, 0
+	}
+}
+
+// all says whether all that there is is to be said.
+func (s *spoken) all() bool { return s.heard%idleTicks == 0 }
+
+// flown is what a node has answered of a Service, and when of heard that was another, or
 // something was in flight, last.
 type flown struct {
 	done    uint64

@@ -43,10 +43,10 @@ func TestQuiet(t *testing.T) {
 // then once a second.
 func TestSaysWhatChanges(t *testing.T) {
 	a := &agent{spoken: spoken{sent: map[snapshot.Key]map[string]flown{}}}
-	say := func(ticks int, flights map[string]dispatch.Flight) (said map[string]int) {
+	say := func(ticks, rounds int, flights map[string]dispatch.Flight) (said map[string]int) {
 		said = map[string]int{}
 		for range ticks {
-			a.tick++
+			a.next(rounds)
 			for _, f := range a.report(dispatch.Flights{ByNode: flights}).Flights {
 				said[f.Node]++
 			}
@@ -63,9 +63,13 @@ func TestSaysWhatChanges(t *testing.T) {
 		{map[string]dispatch.Flight{"n1": {Done: 1}, "n2": {Done: 1}}, map[string]int{"n1": 10, "n2": 10}},
 		{map[string]dispatch.Flight{"n1": {Done: 2}}, map[string]int{"n1": 10 + 9}},
 	} {
-		if said := say(10*idleTicks, c.flights); !maps.Equal(said, c.want) {
+		if said := say(10*idleTicks, 1, c.flights); !maps.Equal(said, c.want) {
 			t.Errorf("turn %d: %v, not %v", i, said, c.want)
 		}
+	}
+	// With a thousand peers it takes ten reports for all of them to hear.
+	if said := say(10*10*idleTicks, 10, map[string]dispatch.Flight{"n3": {Done: 1}}); said["n3"] != 10*(10+9) {
+		t.Errorf("of a thousand peers %v", said)
 	}
 }
 

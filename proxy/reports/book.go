@@ -10,8 +10,10 @@ import (
 )
 
 const (
-	// age is how old what a proxy has said may be: ten reports.
-	age = time.Second
+	// age is how old what a proxy has said may be: ten reports. Of more peers than hear each, what
+	// is said again only after so many of ageRounds.
+	age       = time.Second
+	ageRounds = 2
 	// silence is after how long without a word one who begins anew with an earlier clock is
 	// heard again.
 	silence = 10 * time.Second
@@ -19,7 +21,7 @@ const (
 	// silence, within which nothing that came is heard again.
 	answerMost = 5 * time.Second
 	// allWithin is when one who was heard of has said all that there is, also where a report was
-	// lost: what nobody calls is said once a second. It is for every fanOut peers.
+	// lost: what nobody calls is said once a second. It is for each of rounds.
 	allWithin = 3 * time.Second
 	// forgetAfter is when what nobody has said, or asked for, is forgotten.
 	forgetAfter = time.Minute
@@ -107,7 +109,7 @@ func (b *Book) peer(node string) *peer {
 // take takes what one says. Counts only grow: by how much is what is worked and answered
 // since it said so last. What was never said is 0, once all has been.
 func (b *Book) take(node string, p *peer, services []Service, now time.Duration) {
-	all := node == b.node || now-p.since > allWithin*time.Duration(1+len(b.peers)/fanOut)
+	all := node == b.node || now-p.since > allWithin*time.Duration(rounds(len(b.peers)))
 	for _, s := range services {
 		was := p.services[s.Key]
 		if was == nil {
@@ -219,7 +221,7 @@ func (b *Book) About(service snapshot.Key, node string, now time.Duration) balan
 	q := balance.Queue{Cores: own.Cores}
 	for _, p := range b.peers {
 		if s := p.services[service]; s != nil {
-			if f, ok := s.flights[node]; ok && now-f.at <= age {
+			if f, ok := s.flights[node]; ok && now-f.at <= b.age() {
 				q.InFlight += f.InFlight
 			}
 		}
@@ -233,14 +235,19 @@ func (b *Book) About(service snapshot.Key, node string, now time.Duration) balan
 	return n
 }
 
-// fresh is what a node has said of a Service, if it is no older than age.
+// age is how old what is said may be, of as many as say something.
+func (b *Book) age() time.Duration {
+	return max(age, ageRounds*Every*time.Duration(rounds(len(b.peers))))
+}
+
+// fresh is what a node has said of a Service, if it is no older than that.
 func (b *Book) fresh(node string, service snapshot.Key, now time.Duration) (*said, bool) {
 	p := b.peers[node]
 	if p == nil {
 		return nil, false
 	}
 	s, ok := p.services[service]
-	return s, ok && now-s.at <= age
+	return s, ok && now-s.at <= b.age()
 }
 
 func (b *Book) rate(key rateKey, now time.Duration) *rate {

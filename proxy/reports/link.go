@@ -3,9 +3,10 @@ package reports
 import (
 	"errors"
 	"fmt"
-	"math/rand/v2"
+	"maps"
 	"net"
 	"net/netip"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -14,10 +15,12 @@ import (
 const (
 	// Every is how often a proxy reports.
 	Every = 100 * time.Millisecond
-	// fanOut bounds to how many a report is sent: of more peers each time others, by
-	// chance, so that what they know is older in proportion.
+	// fanOut bounds to how many peers a report is sent: of more, each time to the next of them.
 	fanOut = 100
 )
+
+// rounds is how many reports it takes until each of so many peers has had one.
+func rounds(peers int) int { return max(1, (peers+fanOut-1)/fanOut) }
 
 // Counts are of datagrams since the start.
 type Counts struct {
@@ -33,6 +36,8 @@ type Link struct {
 	mu     sync.Mutex
 	book   *Book
 	peers  map[string]netip.AddrPort
+	turns  []string // of peers
+	turn   int      // whose it is
 	number uint64
 
 	sent, heard, old, forged, malformed atomic.Int64
@@ -57,7 +62,14 @@ func (l *Link) SetKeys(keys [][]byte) { l.keys.Store(&keys) }
 func (l *Link) SetPeers(peers map[string]netip.AddrPort) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.peers = peers
+	l.peers, l.turns = peers, slices.Collect(maps.Keys(peers))
+}
+
+// Rounds is how many reports in a row have to say something for all peers to hear it.
+func (l *Link) Rounds() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return rounds(len(l.peers))
 }
 
 // Address is where it listens.
@@ -159,12 +171,10 @@ func (l *Link) chosen() map[string]netip.AddrPort {
 		return l.peers
 	}
 	some := make(map[string]netip.AddrPort, fanOut)
-	names := make([]string, 0, len(l.peers))
-	for name := range l.peers {
-		names = append(names, name)
-	}
-	for _, i := range rand.Perm(len(names))[:fanOut] {
-		some[names[i]] = l.peers[names[i]]
+	for range fanOut {
+		name := l.turns[l.turn%len(l.turns)]
+		some[name] = l.peers[name]
+		l.turn++
 	}
 	return some
 }

@@ -326,24 +326,44 @@ func TestLinks(t *testing.T) {
 	}
 }
 
-// However many nodes there are, a report goes to a hundred.
+// However many nodes there are, a report goes to a hundred, and each node hears the next of as
+// many in a row as Rounds says.
 func TestFanOut(t *testing.T) {
-	l := &Link{peers: map[string]netip.AddrPort{}}
+	l := &Link{}
+	for _, peers := range []int{0, 1, 100, 101, 250, 1000} {
+		all := map[string]netip.AddrPort{}
+		for i := range peers {
+			all[fmt.Sprint(i)] = netip.AddrPort{}
+		}
+		l.SetPeers(all)
+		for turn := range 3 {
+			heard := map[string]bool{}
+			for range l.Rounds() {
+				some := l.chosen()
+				if len(some) != min(fanOut, peers) {
+					t.Errorf("of %d it goes to %d", peers, len(some))
+				}
+				for name := range some {
+					heard[name] = true
+				}
+			}
+			if len(heard) != peers {
+				t.Errorf("turn %d: %d of %d have heard it", turn, len(heard), peers)
+			}
+		}
+	}
+}
+
+// Of a thousand nodes each is heard once a second, and counts until it may have been heard twice.
+func TestAgeOfMany(t *testing.T) {
+	b := NewBook("n0", 1)
 	for i := range 1000 {
-		l.peers[fmt.Sprint(i)] = netip.AddrPort{}
+		b.Hear(answers(0, message(fmt.Sprint("n", i+1), 5, 1, Service{Key: web, Pods: true, Flights: []Flight{{"n1", 1, 0}}})), 0)
 	}
-	ever := map[string]bool{}
-	for range 100 {
-		some := l.chosen()
-		if len(some) != fanOut {
-			t.Fatalf("it goes to %d", len(some))
+	for now, want := range map[time.Duration]float64{time.Second: 1000, 2 * time.Second: 1000, 3 * time.Second: 0} {
+		if n := b.About(web, "n1", now); n.Usage.Known != (want > 0) || n.Queue.Value.InFlight != want {
+			t.Errorf("after %v %+v", now, n)
 		}
-		for name := range some {
-			ever[name] = true
-		}
-	}
-	if len(ever) < 990 {
-		t.Errorf("after a hundred reports %d of 1000 have had one", len(ever))
 	}
 }
 

@@ -15,10 +15,13 @@ import (
 // costSystem is the system whose policy has to be the best.
 const costSystem = "skerry-proxy:cost"
 
+// pairExperiment has two systems alone: with all of them its case is in rap-f7.
+const pairExperiment = "rap-f7-one"
+
 // proxyExperiments are RAP's figures and the cases that its paper lacks; proxyFaults are of
 // a node, a proxy and a control plane that go. Each can be shown alone.
 var (
-	proxyExperiments = []string{"rap-f5", "rap-f6", "rap-f7", "rap-f8", "rap-f8-few", "rap-burst", "rap-broken", "rap-slow-node", "rap-open-loop"}
+	proxyExperiments = []string{"rap-f5", "rap-f6", "rap-f7", pairExperiment, "rap-f8", "rap-f8-few", "rap-burst", "rap-broken", "rap-slow-node", "rap-open-loop"}
 	proxyFaults      = []string{"kubernetes-proxy-faults", "kubernetes-proxy-plane-gone"}
 )
 
@@ -69,6 +72,9 @@ func showProxyMost(_ context.Context, b *bench) error {
 	best, cases := 0, 0
 	var of []string // which runs
 	for _, name := range proxyExperiments {
+		if name == pairExperiment {
+			continue
+		}
 		input, err := lastRun(name)
 		if err != nil {
 			return err
