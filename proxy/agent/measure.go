@@ -44,17 +44,17 @@ type podUse struct {
 
 // measure reports what goes on here, and has balancers learn what goes on elsewhere.
 func (a *agent) measure() {
-	a.next(a.link.Rounds())
+	a.nextTick(a.link.Rounds())
 	var said []reports.Service
 	var active []snapshot.Key
 	for _, f := range a.table.Flights() {
 		s := a.report(f)
-		if len(s.Flights) > 0 || s.CPU > busyCPU || a.all() {
+		if len(s.Flights) > 0 || s.CPU > busyCPU || a.saysAll() {
 			said = append(said, s)
 			active = append(active, f.Service)
 		}
 	}
-	if len(said) > 0 || a.all() {
+	if len(said) > 0 || a.saysAll() {
 		a.link.Report(said)
 	}
 	a.link.Answer()
@@ -78,10 +78,10 @@ func (a *agent) report(f dispatch.Flights) reports.Service {
 	for node, flight := range f.ByNode {
 		is, known := a.sent[f.Service][node]
 		if flight.InFlight > 0 || !known || flight.Done != is.done {
-			is = flown{flight.Done, a.heard}
+			is = flown{flight.Done, a.turn}
 		}
 		sent[node] = is
-		if a.heard-is.changed < idleTicks || a.all() {
+		if a.turn-is.changed < idleTicks || a.saysAll() {
 			s.Flights = append(s.Flights, reports.Flight{Node: node, InFlight: flight.InFlight, Done: flight.Done})
 		}
 	}
@@ -92,25 +92,26 @@ func (a *agent) report(f dispatch.Flights) reports.Service {
 	return s
 }
 
-// spoken is how often it was measured, how often all peers have heard of it since and in how
-// many ticks some of them, and what of whom is sent where.
+// spoken is how often it was measured, and what of whom is sent where.
 type spoken struct {
-	tick, heard, some int
-	sent              map[snapshot.Key]map[string]flown // by node
+	tick int
+	turn int                               // how often all peers could hear
+	some int                               // ticks since, in which some of them could
+	sent map[snapshot.Key]map[string]flown // by node
 }
 
-// next is the next tick; it takes so many of them for all peers to hear.
-func (s *spoken) next(rounds int) {
+// nextTick begins a tick; it takes so many rounds of them for all peers to hear.
+func (s *spoken) nextTick(rounds int) {
 	s.tick++
 	if s.some++; s.some >= rounds {
-		s.heard, s.some = s.heard+1, 0
+		s.turn, s.some = s.turn+1, 0
 	}
 }
 
-// all says whether all that there is is to be said.
-func (s *spoken) all() bool { return s.heard%idleTicks == 0 }
+// saysAll says whether this is a turn in which all that there is is said.
+func (s *spoken) saysAll() bool { return s.turn%idleTicks == 0 }
 
-// flown is what a node has answered of a Service, and when of heard that was another, or
+// flown is what a node has answered of a Service, and the turn in which that was another, or
 // something was in flight, last.
 type flown struct {
 	done    uint64

@@ -46,7 +46,7 @@ func TestSaysWhatChanges(t *testing.T) {
 	say := func(ticks, rounds int, flights map[string]dispatch.Flight) (said map[string]int) {
 		said = map[string]int{}
 		for range ticks {
-			a.next(rounds)
+			a.nextTick(rounds)
 			for _, f := range a.report(dispatch.Flights{ByNode: flights}).Flights {
 				said[f.Node]++
 			}

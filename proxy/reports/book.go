@@ -10,8 +10,8 @@ import (
 )
 
 const (
-	// age is how old what a proxy has said may be: ten reports. Of more peers than hear each, what
-	// is said again only after so many of ageRounds.
+	// age is how old what a proxy has said may be: ten reports, or ageRounds times as many as it
+	// takes until all peers have heard one.
 	age       = time.Second
 	ageRounds = 2
 	// silence is after how long without a word one who begins anew with an earlier clock is
@@ -218,10 +218,10 @@ func (b *Book) About(service snapshot.Key, node string, now time.Duration) balan
 		return n
 	}
 	n.Usage = balance.Known(balance.Usage{CPU: own.CPU, RAM: own.RAM}, own.at)
-	q := balance.Queue{Cores: own.Cores}
+	q, oldest := balance.Queue{Cores: own.Cores}, now-b.age()
 	for _, p := range b.peers {
 		if s := p.services[service]; s != nil {
-			if f, ok := s.flights[node]; ok && now-f.at <= b.age() {
+			if f, ok := s.flights[node]; ok && f.at >= oldest {
 				q.InFlight += f.InFlight
 			}
 		}
@@ -235,7 +235,7 @@ func (b *Book) About(service snapshot.Key, node string, now time.Duration) balan
 	return n
 }
 
-// age is how old what is said may be, of as many as say something.
+// age is how old what is said may be, where as many speak.
 func (b *Book) age() time.Duration {
 	return max(age, ageRounds*Every*time.Duration(rounds(len(b.peers))))
 }

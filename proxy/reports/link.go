@@ -36,8 +36,8 @@ type Link struct {
 	mu     sync.Mutex
 	book   *Book
 	peers  map[string]netip.AddrPort
-	turns  []string // of peers
-	turn   int      // whose it is
+	order  []string // of peers, in which they are told
+	next   int      // whose turn it is
 	number uint64
 
 	sent, heard, old, forged, malformed atomic.Int64
@@ -62,7 +62,7 @@ func (l *Link) SetKeys(keys [][]byte) { l.keys.Store(&keys) }
 func (l *Link) SetPeers(peers map[string]netip.AddrPort) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.peers, l.turns = peers, slices.Collect(maps.Keys(peers))
+	l.peers, l.order = peers, slices.Collect(maps.Keys(peers))
 }
 
 // Rounds is how many reports in a row have to say something for all peers to hear it.
@@ -172,9 +172,9 @@ func (l *Link) chosen() map[string]netip.AddrPort {
 	}
 	some := make(map[string]netip.AddrPort, fanOut)
 	for range fanOut {
-		name := l.turns[l.turn%len(l.turns)]
+		name := l.order[l.next%len(l.order)]
 		some[name] = l.peers[name]
-		l.turn++
+		l.next++
 	}
 	return some
 }

@@ -360,9 +360,9 @@ func TestAgeOfMany(t *testing.T) {
 	for i := range 1000 {
 		b.Hear(answers(0, message(fmt.Sprint("n", i+1), 5, 1, Service{Key: web, Pods: true, Flights: []Flight{{"n1", 1, 0}}})), 0)
 	}
-	for now, want := range map[time.Duration]float64{time.Second: 1000, 2 * time.Second: 1000, 3 * time.Second: 0} {
-		if n := b.About(web, "n1", now); n.Usage.Known != (want > 0) || n.Queue.Value.InFlight != want {
-			t.Errorf("after %v %+v", now, n)
+	for after, want := range map[time.Duration]float64{time.Second: 1000, 2 * time.Second: 1000, 3 * time.Second: 0} {
+		if n := b.About(web, "n1", after); n.Usage.Known != (want > 0) || n.Queue.Value.InFlight != want {
+			t.Errorf("after %v %+v", after, n)
 		}
 	}
 }
