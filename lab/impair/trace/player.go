@@ -13,6 +13,8 @@ type Player struct {
 	// began is when the round under way began, at the place in it.
 	began int64
 	place int
+	// round is how many bits may go in one.
+	round float64
 	// free is when the packet before has left; left are the bytes that the
 	// delivery at the place still lets go.
 	free int64
@@ -29,7 +31,7 @@ type leaving struct {
 
 // NewPlayer begins a trace at a time.
 func NewPlayer(t *Trace, began int64) *Player {
-	return &Player{trace: t, began: began, left: DeliveryBytes}
+	return &Player{trace: t, began: began, round: t.bits(t.Span), left: DeliveryBytes}
 }
 
 // Send has a packet of some bytes leave that arrives at a time: when its last
@@ -95,6 +97,12 @@ func (p *Player) next() {
 func (p *Player) serialise(arrival int64, bytes int) (int64, time.Duration) {
 	now := max(arrival, p.free)
 	bits := float64(bytes) * 8
+	if bits > p.round { // whole rounds at once: one may be short and let next to nothing go
+		whole := math.Ceil(bits/p.round) - 1
+		bits -= whole * p.round
+		p.began += int64(whole) * int64(p.trace.Span)
+		now += int64(whole) * int64(p.trace.Span)
+	}
 	for {
 		end := p.began + int64(p.trace.ends(p.place))
 		if now >= end {

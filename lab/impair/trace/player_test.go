@@ -35,6 +35,7 @@ func TestPlayer(t *testing.T) {
 		{"larger than the queue", deliveries, 100, []sent{{at: 0, bytes: 1500, left: 2}, {at: 0, bytes: 1, drop: true}}},
 		{"a rate", steps, 1e6, []sent{{at: 1, bytes: 1500, left: 2, delay: 5}, {at: 1, bytes: 3000, left: 4, delay: 5}, {at: 8, bytes: 1500, left: 9, delay: 5}}},
 		{"an outage", steps, 1e6, []sent{{at: 9.5, bytes: 1500, left: 25, delay: 7}, {at: 26, bytes: 150, left: 27, delay: 7}}},
+		{"many rounds", "ms,mbit,delay_ms\n0,0,5\n1,1,6\n", 1e6, []sent{{at: 0.5, bytes: 1500, left: 24, delay: 6}, {at: 24.5, bytes: 1000, left: 40, delay: 6}, {at: 41, bytes: 63, left: 41.504, delay: 6}}},
 		{"the next round", steps, 1e6, []sent{{at: 39, bytes: 1500, left: 40.9, delay: 5}, {at: 407, bytes: 1500, left: 408, delay: 5}}},
 	} {
 		read, err := trace.Read([]byte(c.text))
@@ -144,7 +145,9 @@ func TestIdlePlayerIsWhereItWouldBe(t *testing.T) {
 			}
 			bytes := 1 + rng.IntN(4000)
 			want, wantDelay := w.send(at, bytes)
-			if got, delay, ok := p.Send(at, bytes, 1<<40); !ok || got != want || delay != wantDelay {
+			got, delay, ok := p.Send(at, bytes, 1<<40)
+			w.free = got // a packet of many rounds may be rounded otherwise
+			if !ok || got < want-1 || got > want+1 || delay != wantDelay {
 				t.Fatalf("%q, packet %d at %d: leaves at %d, delay %s, %t; want %d, %s", text, i, at, got, delay, ok, want, wantDelay)
 			}
 		}

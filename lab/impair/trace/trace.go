@@ -30,6 +30,7 @@ const (
 	spanLeast = time.Millisecond
 	spanMax   = 24 * time.Hour
 	rateMax   = 1e12
+	meanLeast = 1 // bit/s: a packet leaves within a day
 )
 
 // Trace is what a link did from 0 to Span; after that it begins anew. Either
@@ -174,14 +175,15 @@ func (r *reader) end() (*Trace, error) {
 	} else if n == 1 {
 		t.Span = time.Second
 	}
-	carries := len(t.Deliveries) > 0 || slices.ContainsFunc(t.Steps, func(s Step) bool { return s.Rate > 0 })
 	switch {
 	case !r.begun:
 		return nil, r.wrong("write milliseconds, or "+header, "the trace is empty")
-	case !carries || t.Span == 0:
+	case t.Span == 0 || t.bits(t.Span) == 0:
 		return nil, r.wrong("give it a moment at which packets can go", "the trace lets nothing go")
 	case t.Span < spanLeast:
 		return nil, r.wrong(fmt.Sprintf("write %s or more", spanLeast), "the trace is only %s long", t.Span)
+	case t.Mean() < meanLeast:
+		return nil, r.wrong(fmt.Sprintf("let %d bit/s go or more", meanLeast), "the trace lets only %.2g bit/s go", t.Mean())
 	}
 	return t, nil
 }

@@ -49,6 +49,8 @@ func TestReadBroken(t *testing.T) {
 		"86400001\n":                            "later than 24h0m0s",
 		"ms,mbit,delay_ms\n":                    "the trace lets nothing go",
 		"ms,mbit,delay_ms\n0,0,5\n":             "the trace lets nothing go",
+		"ms,mbit,delay_ms\n0,2e-7,5\n":          "the trace lets nothing go",
+		"86400000\n":                            "the trace lets only 0.14 bit/s go; let 1 bit/s go or more",
 		"ms,mbit,delay_ms\n0,1\n":               "line 2: \"0,1\" has 2 fields, not 3",
 		"ms,mbit,delay_ms\n0,NaN,1\n":           `line 2: "NaN" is no mbit; write 0 to 1e+06`,
 		"ms,mbit,delay_ms\n0,1,1e99\n":          `is no delay_ms; write 0 to 60000`,
@@ -82,6 +84,8 @@ func TestEncode(t *testing.T) {
 func FuzzRead(f *testing.F) {
 	f.Add([]byte("0\n4\n4\n10\n"))
 	f.Add([]byte("ms,mbit,delay_ms\n0,10,5\n100,0,7.5\n"))
+	f.Add([]byte("ms,mbit,delay_ms\n0,0,0\n0.999999,1e-6,0\n1,0,0\n")) // a bit in a million seconds
+	f.Add([]byte("ms,mbit,delay_ms\n0,1e-6,0\n1,1e-6,0\n"))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		read, err := trace.Read(data)
 		if err != nil {
