@@ -1,6 +1,8 @@
 package socket
 
 import (
+	"encoding/binary"
+	"net/netip"
 	"syscall"
 	"unsafe"
 
@@ -16,7 +18,33 @@ func Receive(fd int, into []byte) (int, syscall.Errno) {
 }
 
 // Send writes. Where the peer has gone there is no signal.
-func Send(fd int, from []byte) (int, syscall.Errno) {
-	n, _, errno := syscall.RawSyscall6(unix.SYS_SENDTO, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(from))), uintptr(len(from)), unix.MSG_NOSIGNAL, 0, 0) //nolint:gosec // send reads it
-	return int(n), errno                                                                                                                                           //nolint:gosec // no more than len
+func Send(fd int, from []byte) (int, syscall.Errno) { return send(fd, from, 0) }
+
+// SendLast is Send of what the socket's end follows at once: both leave in one segment.
+func SendLast(fd int, from []byte) (int, syscall.Errno) { return send(fd, from, unix.MSG_MORE) }
+
+func send(fd int, from []byte, flags uintptr) (int, syscall.Errno) {
+	n, _, errno := syscall.RawSyscall6(unix.SYS_SENDTO, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(from))), uintptr(len(from)), unix.MSG_NOSIGNAL|flags, 0, 0) //nolint:gosec // send reads it
+	return int(n), errno                                                                                                                                                 //nolint:gosec // no more than len
+}
+
+// SendTo sends a datagram.
+func SendTo(fd int, datagram []byte, to netip.AddrPort) syscall.Errno {
+	raw, size := Address(to)
+	_, _, errno := syscall.RawSyscall6(unix.SYS_SENDTO, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(datagram))), uintptr(len(datagram)), unix.MSG_NOSIGNAL, uintptr(unsafe.Pointer(&raw)), size) //nolint:gosec // sendto reads them
+	return errno
+}
+
+// Address is a struct sockaddr_in or sockaddr_in6, of a size: family, port, address.
+func Address(a netip.AddrPort) (raw [unix.SizeofSockaddrInet6]byte, size uintptr) {
+	ip := a.Addr().Unmap()
+	binary.BigEndian.PutUint16(raw[2:], a.Port())
+	if ip.Is4() {
+		binary.NativeEndian.PutUint16(raw[:], unix.AF_INET)
+		copy(raw[4:], ip.AsSlice())
+		return raw, unix.SizeofSockaddrInet4
+	}
+	binary.NativeEndian.PutUint16(raw[:], unix.AF_INET6)
+	copy(raw[8:], ip.AsSlice())
+	return raw, unix.SizeofSockaddrInet6
 }

@@ -12,7 +12,7 @@ func BenchmarkMessage(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		heard, err := Decode(datagram, [][]byte{key})
+		heard, err := decode(datagram, []*signer{key})
 		if err != nil {
 			b.Fatal(err)
 		}

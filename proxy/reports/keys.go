@@ -1,11 +1,15 @@
 package reports
 
 import (
+	"crypto/hmac"
+	"crypto/sha256"
 	"errors"
 	"fmt"
+	"hash"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 )
 
 // keysMost bounds how many keys there may be at the same time.
@@ -39,4 +43,29 @@ func ReadKeys(folder string) ([][]byte, error) {
 		return nil, fmt.Errorf("%w: %s has %d files, not 1 to %d", ErrNoKey, folder, len(keys), keysMost)
 	}
 	return keys, nil
+}
+
+// signer signs by a key. What the key alone decides is reckoned once.
+type signer struct {
+	mu  sync.Mutex
+	mac hash.Hash
+}
+
+func newSigner(key []byte) *signer { return &signer{mac: hmac.New(sha256.New, key)} }
+
+func signers(keys [][]byte) []*signer {
+	all := make([]*signer, len(keys))
+	for i, key := range keys {
+		all[i] = newSigner(key)
+	}
+	return all
+}
+
+// tag is what goes before a body that the key has signed.
+func (s *signer) tag(body []byte) []byte {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.mac.Reset()
+	s.mac.Write(body)
+	return s.mac.Sum(nil)[:tagSize]
 }

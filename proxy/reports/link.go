@@ -10,6 +10,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"skerry.dev/skerry/internal/socket"
 )
 
 const (
@@ -29,8 +31,8 @@ type Counts struct {
 
 // A Link exchanges reports. Its methods may be called from any goroutine.
 type Link struct {
-	conn *net.UDPConn
-	keys atomic.Pointer[[][]byte]
+	conn *socket.Datagrams
+	keys atomic.Pointer[[]*signer]
 	now  func() time.Duration
 
 	mu     sync.Mutex
@@ -45,18 +47,21 @@ type Link struct {
 
 // Listen opens the socket. Now is the time since the book's epoch.
 func Listen(at netip.AddrPort, book *Book, now func() time.Duration) (*Link, error) {
-	conn, err := net.ListenUDP("udp", net.UDPAddrFromAddrPort(at))
+	conn, err := socket.ListenDatagrams(at)
 	if err != nil {
 		return nil, fmt.Errorf("listen for reports: %w", err)
 	}
 	l := &Link{conn: conn, book: book, now: now, peers: map[string]netip.AddrPort{}}
-	l.keys.Store(&[][]byte{})
+	l.SetKeys(nil)
 	return l, nil
 }
 
 // SetKeys has reports signed by the first of the keys, and taken that any of them signed:
 // so a key is changed by putting the new one behind the old, then before it, then alone.
-func (l *Link) SetKeys(keys [][]byte) { l.keys.Store(&keys) }
+func (l *Link) SetKeys(keys [][]byte) {
+	all := signers(keys)
+	l.keys.Store(&all)
+}
 
 // SetPeers has reports sent to nodes at their addresses.
 func (l *Link) SetPeers(peers map[string]netip.AddrPort) {
@@ -93,14 +98,14 @@ func (l *Link) Counts() Counts {
 func (l *Link) Hear() error {
 	buffer := make([]byte, 64<<10)
 	for {
-		n, _, err := l.conn.ReadFromUDPAddrPort(buffer)
+		n, err := l.conn.Read(buffer)
 		if errors.Is(err, net.ErrClosed) {
 			return nil
 		}
 		if err != nil {
 			continue // of a datagram that was sent: a peer that is gone
 		}
-		m, err := Decode(buffer[:n], *l.keys.Load())
+		m, err := decode(buffer[:n], *l.keys.Load())
 		switch {
 		case errors.Is(err, ErrForged):
 			l.forged.Add(1)
@@ -181,7 +186,7 @@ func (l *Link) chosen() map[string]netip.AddrPort {
 
 // fitting are the first of Services, as many as a datagram holds. One that no datagram holds
 // is said in parts, each with some of its flights.
-func (l *Link) fitting(all []Service, key []byte) (part, rest []Service) {
+func (l *Link) fitting(all []Service, key *signer) (part, rest []Service) {
 	for n := min(len(all), servicesMost); n > 0; n /= 2 {
 		if b, err := encode(&Message{Node: l.book.node, Epoch: l.book.epoch, Number: 1 << 60, Sent: 1 << 60, Echo: Echo{1 << 62, 1 << 60, 1 << 60}, Services: all[:n]}, key); err == nil && len(b) <= sizeMost {
 			return all[:n], all[n:]
@@ -196,7 +201,7 @@ func (l *Link) fitting(all []Service, key []byte) (part, rest []Service) {
 }
 
 // send sends a report to one peer, with the echo that is for it.
-func (l *Link) send(node string, at netip.AddrPort, services []Service, key []byte) {
+func (l *Link) send(node string, at netip.AddrPort, services []Service, key *signer) {
 	l.mu.Lock()
 	l.number++
 	now := l.now()
@@ -206,7 +211,7 @@ func (l *Link) send(node string, at netip.AddrPort, services []Service, key []by
 	if err != nil {
 		return // cannot be: fitting has encoded the same
 	}
-	if _, err := l.conn.WriteToUDPAddrPort(b, at); err == nil {
+	if l.conn.SendTo(b, at) == nil {
 		l.sent.Add(1)
 	}
 }

@@ -9,9 +9,9 @@ package reports
 
 import (
 	"crypto/hmac"
-	"crypto/sha256"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/fxamacker/cbor/v2"
@@ -76,47 +76,31 @@ var (
 )
 
 // encode signs a message: a truncated HMAC-SHA-256, then CBOR (RFC 2104, RFC 8949).
-func encode(m *Message, key []byte) ([]byte, error) {
+func encode(m *Message, key *signer) ([]byte, error) {
 	body, err := cbor.Marshal(m)
 	if err != nil {
 		return nil, err
 	}
-	return append(tag(key, body), body...), nil
+	return append(key.tag(body), body...), nil
 }
 
-func tag(key, body []byte) []byte {
-	h := hmac.New(sha256.New, key)
-	h.Write(body)
-	return h.Sum(nil)[:tagSize]
-}
+// decoder is made once, since that takes longer than to decode a message. It takes these options.
+var decoder, _ = cbor.DecOptions{DupMapKey: cbor.DupMapKeyEnforcedAPF, MaxArrayElements: flightsMost, MaxMapPairs: 64, MaxNestedLevels: 8, IndefLength: cbor.IndefLengthForbidden, ExtraReturnErrors: cbor.ExtraDecErrorUnknownField}.DecMode()
 
-// Decode reads a datagram that one of the keys has signed.
-func Decode(datagram []byte, keys [][]byte) (*Message, error) {
+// decode reads a datagram that one of the keys has signed.
+func decode(datagram []byte, keys []*signer) (*Message, error) {
 	if len(datagram) <= tagSize {
 		return nil, fmt.Errorf("%w: %d bytes", ErrMalformed, len(datagram))
 	}
-	body := datagram[tagSize:]
-	if !signed(datagram[:tagSize], body, keys) {
+	tag, body := datagram[:tagSize], datagram[tagSize:]
+	if !slices.ContainsFunc(keys, func(k *signer) bool { return hmac.Equal(tag, k.tag(body)) }) {
 		return nil, ErrForged
-	}
-	decoder, err := cbor.DecOptions{DupMapKey: cbor.DupMapKeyEnforcedAPF, MaxArrayElements: flightsMost, MaxMapPairs: 64, MaxNestedLevels: 8, IndefLength: cbor.IndefLengthForbidden, ExtraReturnErrors: cbor.ExtraDecErrorUnknownField}.DecMode()
-	if err != nil {
-		return nil, err
 	}
 	m := &Message{}
 	if err := decoder.Unmarshal(body, m); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrMalformed, err)
 	}
 	return m, m.check()
-}
-
-func signed(given, body []byte, keys [][]byte) bool {
-	for _, key := range keys {
-		if hmac.Equal(given, tag(key, body)) {
-			return true
-		}
-	}
-	return false
 }
 
 // check holds a message to its bounds: a proxy that has gone wrong has the key as well.

@@ -18,8 +18,9 @@ import (
 const patience = 20 * time.Second
 
 var (
-	key = bytes.Repeat([]byte("k"), KeyLeast)
-	web = snapshot.Key{Namespace: "default", Name: "web"}
+	secret = bytes.Repeat([]byte("k"), KeyLeast)
+	key    = newSigner(secret)
+	web    = snapshot.Key{Namespace: "default", Name: "web"}
 )
 
 func message(node string, epoch int64, number uint64, services ...Service) *Message {
@@ -33,7 +34,7 @@ func TestMessage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := Decode(b, [][]byte{bytes.Repeat([]byte("o"), KeyLeast), key})
+	got, err := decode(b, []*signer{newSigner(bytes.Repeat([]byte("o"), KeyLeast)), key})
 	if err != nil || fmt.Sprint(got) != fmt.Sprint(m) {
 		t.Errorf("%v, %v", got, err)
 	}
@@ -41,14 +42,14 @@ func TestMessage(t *testing.T) {
 	for i := range b {
 		forged := bytes.Clone(b)
 		forged[i] ^= 1
-		if _, err := Decode(forged, [][]byte{key}); !errors.Is(err, ErrForged) {
+		if _, err := decode(forged, []*signer{key}); !errors.Is(err, ErrForged) {
 			t.Fatalf("with byte %d changed: %v", i, err)
 		}
 	}
-	if _, err := Decode(b, nil); !errors.Is(err, ErrForged) {
+	if _, err := decode(b, nil); !errors.Is(err, ErrForged) {
 		t.Errorf("without a key: %v", err)
 	}
-	if _, err := Decode(b[:tagSize], [][]byte{key}); !errors.Is(err, ErrMalformed) {
+	if _, err := decode(b[:tagSize], []*signer{key}); !errors.Is(err, ErrMalformed) {
 		t.Errorf("of 16 bytes: %v", err)
 	}
 }
@@ -69,7 +70,7 @@ func TestBounds(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := Decode(b, [][]byte{key}); !errors.Is(err, ErrMalformed) {
+		if _, err := decode(b, []*signer{key}); !errors.Is(err, ErrMalformed) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
@@ -271,7 +272,7 @@ func TestLinks(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		l.SetKeys([][]byte{key})
+		l.SetKeys([][]byte{secret})
 		done := make(chan error, 1)
 		go func() { done <- l.Hear() }()
 		t.Cleanup(func() {
@@ -315,7 +316,7 @@ func TestLinks(t *testing.T) {
 	if _, err := links[1].conn.WriteToUDPAddrPort([]byte("nonsense that is long enough to be one"), links[0].Address()); err != nil {
 		t.Fatal(err)
 	}
-	bad := append(tag(key, []byte{0xff}), 0xff)
+	bad := append(key.tag([]byte{0xff}), 0xff)
 	if _, err := links[1].conn.WriteToUDPAddrPort(bad, links[0].Address()); err != nil {
 		t.Fatal(err)
 	}
@@ -402,7 +403,7 @@ func FuzzDecode(f *testing.F) {
 		f.Add(b[tagSize:])
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
-		m, err := Decode(append(tag(key, body), body...), [][]byte{key})
+		m, err := decode(append(key.tag(body), body...), []*signer{key})
 		if err != nil {
 			return
 		}

@@ -120,10 +120,15 @@ func (s *side) pump() (more bool) {
 	return true
 }
 
-// pass writes to the other side; what it does not take waits. It says whether all went.
+// pass writes to the other side; what it does not take waits. It says whether all went. Where no
+// more will come and less did than there was room for, the end is read next, and leaves with it.
 func (s *side) pass(b []byte) bool {
+	send := socket.Send
+	if s.hung && len(b) < scratchSize {
+		send = socket.SendLast
+	}
 	for len(b) > 0 {
-		n, errno := socket.Send(s.to.fd, b)
+		n, errno := send(s.to.fd, b)
 		switch {
 		case errno == unix.EINTR:
 		case errno == unix.EAGAIN:

@@ -1,13 +1,13 @@
 package userspace
 
 import (
-	"encoding/binary"
 	"net/netip"
 	"syscall"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
 
+	"skerry.dev/skerry/internal/socket"
 	"skerry.dev/skerry/proxy/dataplane"
 )
 
@@ -39,25 +39,12 @@ func localOf(fd int) (netip.AddrPort, error) {
 
 // connect begins a connection: an error of EINPROGRESS is none.
 func connect(fd int, to netip.AddrPort) error {
-	raw, size := sockaddr(to)
+	raw, size := socket.Address(to)
 	_, _, errno := syscall.RawSyscall(unix.SYS_CONNECT, uintptr(fd), uintptr(unsafe.Pointer(&raw)), size) //nolint:gosec // connect reads it
 	if errno != 0 && errno != unix.EINPROGRESS {
 		return errno
 	}
 	return nil
-}
-
-// sockaddr is what dataplane.AddressOf reads.
-func sockaddr(a netip.AddrPort) (raw [unix.SizeofSockaddrInet6]byte, size uintptr) {
-	ip := a.Addr().Unmap()
-	binary.NativeEndian.PutUint16(raw[:], uint16(family(ip))) //nolint:gosec // a family
-	binary.BigEndian.PutUint16(raw[2:], a.Port())
-	if ip.Is4() {
-		copy(raw[4:], ip.AsSlice())
-		return raw, unix.SizeofSockaddrInet4
-	}
-	copy(raw[8:], ip.AsSlice())
-	return raw, unix.SizeofSockaddrInet6
 }
 
 // receive takes a datagram, and says who sent it.
@@ -66,12 +53,6 @@ func receive(fd int, into []byte) (n int, from netip.AddrPort, errno syscall.Err
 	size := uint32(len(raw))
 	got, _, errno := syscall.RawSyscall6(unix.SYS_RECVFROM, uintptr(fd), uintptr(unsafe.Pointer(&into[0])), uintptr(len(into)), 0, uintptr(unsafe.Pointer(&raw)), uintptr(unsafe.Pointer(&size))) //nolint:gosec // recvfrom fills them
 	return int(got), dataplane.AddressOf(raw), errno                                                                                                                                              //nolint:gosec // no more than len
-}
-
-// send sends a datagram. One that the kernel does not take is lost, as datagrams may be.
-func send(fd int, datagram []byte, to netip.AddrPort) {
-	raw, size := sockaddr(to)
-	_, _, _ = syscall.RawSyscall6(unix.SYS_SENDTO, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(datagram))), uintptr(len(datagram)), unix.MSG_NOSIGNAL, uintptr(unsafe.Pointer(&raw)), size) //nolint:gosec // sendto reads them
 }
 
 // pending is why a connection has failed, 0 where it has not.

@@ -206,7 +206,7 @@ func (l *loop) reply(s *session) {
 			l.plane.chooser.Answered(&s.choice)
 			l.plane.chooser.Done(&s.choice, dataplane.Served)
 		}
-		send(s.front.fd, l.scratch[:n], s.client)
+		_ = socket.SendTo(s.front.fd, l.scratch[:n], s.client) // one that the kernel does not take is lost, as datagrams may be
 	}
 }
 
