@@ -11,13 +11,12 @@ import (
 // accept takes what waits at a listener.
 func (l *loop) accept(listener int, at netip.AddrPort) {
 	for range acceptsMost {
-		fd, from, err := accept(listener)
-		if noDescriptor(err) {
-			l.shed(listener)
+		fd, from, errno := accept(listener)
+		if errno != 0 { // nothing more, or one that has gone
+			if errno != unix.EAGAIN && noDescriptor(errno) {
+				l.shed(listener)
+			}
 			return
-		}
-		if err != nil {
-			return // nothing more, or one that has gone
 		}
 		l.counts.accepted.Add(1)
 		if least := l.plane.least(); l.counts.open.Load() > least.counts.open.Load()*5/4+unevenMost &&
@@ -32,7 +31,7 @@ func (l *loop) accept(listener int, at netip.AddrPort) {
 // it would else wait, and be told of again and again.
 func (l *loop) shed(listener int) {
 	_ = unix.Close(l.kept)
-	if fd, _, err := accept(listener); err == nil {
+	if fd, _, errno := accept(listener); errno == 0 {
 		l.refuse(fd)
 	}
 	l.kept = keep()

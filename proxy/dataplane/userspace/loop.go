@@ -303,7 +303,7 @@ func (c *conn) callNext() {
 		}
 		choice.Call = c.choice.Call
 		c.choice, c.chosen = choice, true
-		fd, err := call(choice.Endpoint)
+		fd, err := call(choice.Endpoint, waits(c.client.fd))
 		if err == nil {
 			c.server = side{fd: fd, conn: c, to: &c.client}
 			if err = l.add(&c.server, eventsAll); err == nil {

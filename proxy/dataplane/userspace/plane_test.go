@@ -249,7 +249,7 @@ func full(t *testing.T) string {
 		t.Fatal(err)
 	}
 	for range 4 {
-		fill, err := call(at)
+		fill, err := call(at, false)
 		if err != nil {
 			t.Fatal(err)
 		}

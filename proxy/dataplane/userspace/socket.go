@@ -59,13 +59,18 @@ func address(a netip.AddrPort) unix.Sockaddr {
 	return &unix.SockaddrInet6{Addr: a.Addr().As16(), Port: int(a.Port())}
 }
 
-// call begins a connection; it is there when the socket can be written to.
-func call(to netip.AddrPort) (fd int, err error) {
+// call begins a connection; it is there when the socket can be written to. Of who has something to
+// say at once the last packet of the handshake is that which says it: the kernel holds it back for
+// as long as an answer to it may take (TCP_QUICKACK, tcp(7)).
+func call(to netip.AddrPort, says bool) (fd int, err error) {
 	fd, err = unix.Socket(family(to.Addr()), unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return -1, err
 	}
 	setUp(fd)
+	if says {
+		set(fd, unix.IPPROTO_TCP, unix.TCP_QUICKACK, 0)
+	}
 	if err := connect(fd, to); err != nil {
 		release(fd)
 		return -1, err

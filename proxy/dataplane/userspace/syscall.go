@@ -16,14 +16,14 @@ import (
 // docs/adr/0047-userspace-plane.md.
 
 // accept takes the next connection of a listener, and says who calls.
-func accept(listener int) (fd int, from netip.AddrPort, err error) {
+func accept(listener int) (fd int, from netip.AddrPort, errno syscall.Errno) {
 	var raw [unix.SizeofSockaddrInet6]byte
 	size := uint32(len(raw))
 	n, _, errno := syscall.RawSyscall6(unix.SYS_ACCEPT4, uintptr(listener), uintptr(unsafe.Pointer(&raw)), uintptr(unsafe.Pointer(&size)), unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0, 0) //nolint:gosec // accept4 fills them
 	if errno != 0 {
 		return -1, from, errno
 	}
-	return int(n), dataplane.AddressOf(raw), nil //nolint:gosec // a descriptor
+	return int(n), dataplane.AddressOf(raw), 0 //nolint:gosec // a descriptor
 }
 
 // localOf is the address that a socket has here.
@@ -53,6 +53,13 @@ func receive(fd int, into []byte) (n int, from netip.AddrPort, errno syscall.Err
 	size := uint32(len(raw))
 	got, _, errno := syscall.RawSyscall6(unix.SYS_RECVFROM, uintptr(fd), uintptr(unsafe.Pointer(&into[0])), uintptr(len(into)), 0, uintptr(unsafe.Pointer(&raw)), uintptr(unsafe.Pointer(&size))) //nolint:gosec // recvfrom fills them
 	return int(got), dataplane.AddressOf(raw), errno                                                                                                                                              //nolint:gosec // no more than len
+}
+
+// waits says whether something is there to be read.
+func waits(fd int) bool {
+	var b byte
+	n, _, errno := syscall.RawSyscall6(unix.SYS_RECVFROM, uintptr(fd), uintptr(unsafe.Pointer(&b)), 1, unix.MSG_PEEK, 0, 0) //nolint:gosec // recvfrom fills it
+	return errno == 0 && n > 0
 }
 
 // pending is why a connection has failed, 0 where it has not.
