@@ -209,6 +209,7 @@ func (l *loop) event(fd int, can uint32) {
 	s.readable = s.readable || can&(unix.EPOLLIN|unix.EPOLLRDHUP|unix.EPOLLHUP|unix.EPOLLERR) != 0
 	s.writable = s.writable || can&(unix.EPOLLOUT|unix.EPOLLHUP|unix.EPOLLERR) != 0
 	s.hung = s.hung || can&(unix.EPOLLRDHUP|unix.EPOLLHUP|unix.EPOLLERR) != 0
+	s.last = s.hung && can&(unix.EPOLLHUP|unix.EPOLLERR) == 0
 	if !c.server.up {
 		c.meet(s)
 		return

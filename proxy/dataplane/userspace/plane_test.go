@@ -93,6 +93,24 @@ func TestLittleAfterBulk(t *testing.T) {
 	}
 }
 
+// What an endpoint has said before it breaks off comes through, and then that it did.
+func TestAnswerBeforeReset(t *testing.T) {
+	_, at := planeOf(t, planetest.New(conntest.Listen(t, func(s *net.TCPConn) {
+		_, _ = s.Read(make([]byte, 1))
+		_, _ = s.Write([]byte("answer"))
+		_ = s.SetLinger(0)
+		_ = s.Close()
+	})), Config{})
+	for range 100 {
+		conn := conntest.Dial(t, at)
+		_, _ = conn.Write([]byte("?"))
+		if got, err := io.ReadAll(conn); string(got) != "answer" || !errors.Is(err, syscall.ECONNRESET) {
+			t.Fatalf("%q, %v", got, err)
+		}
+		_ = conn.Close()
+	}
+}
+
 // A client that says no more still gets all that its endpoint has to say.
 func TestHalfClose(t *testing.T) {
 	c := planetest.New(conntest.Listen(t, func(s *net.TCPConn) {

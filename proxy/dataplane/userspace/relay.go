@@ -59,6 +59,7 @@ type side struct {
 	readable bool
 	writable bool
 	hung     bool // epoll told that no more will come, or that it broke
+	last     bool // and not that it broke: its end is behind what is there to be read
 	ended    bool // its end was read
 	passed   bool // and told to the other side
 	waiting  []byte
@@ -120,11 +121,11 @@ func (s *side) pump() (more bool) {
 	return true
 }
 
-// pass writes to the other side; what it does not take waits. It says whether all went. Where no
-// more will come and less did than there was room for, the end is read next, and leaves with it.
+// pass writes to the other side; what it does not take waits. It says whether all went. The end of
+// a side, where it is read next, leaves with what came before it.
 func (s *side) pass(b []byte) bool {
 	send := socket.Send
-	if s.hung && len(b) < scratchSize {
+	if s.last && len(b) < scratchSize {
 		send = socket.SendLast
 	}
 	for len(b) > 0 {
