@@ -35,7 +35,7 @@ func SendTo(fd int, datagram []byte, to netip.AddrPort) syscall.Errno {
 	return errno
 }
 
-// Address is a struct sockaddr_in or sockaddr_in6, of a size: family, port, address.
+// Address is a struct sockaddr_in or sockaddr_in6, of a size; AddressOf reads it.
 func Address(a netip.AddrPort) (raw [unix.SizeofSockaddrInet6]byte, size uintptr) {
 	ip := a.Addr().Unmap()
 	binary.BigEndian.PutUint16(raw[2:], a.Port())
@@ -47,4 +47,14 @@ func Address(a netip.AddrPort) (raw [unix.SizeofSockaddrInet6]byte, size uintptr
 	binary.NativeEndian.PutUint16(raw[:], unix.AF_INET6)
 	copy(raw[8:], ip.AsSlice())
 	return raw, unix.SizeofSockaddrInet6
+}
+
+// AddressOf is that of a struct sockaddr_in or sockaddr_in6: family, port, and the address
+// behind it, which in the latter follows the flow.
+func AddressOf(raw [unix.SizeofSockaddrInet6]byte) netip.AddrPort {
+	port := binary.BigEndian.Uint16(raw[2:])
+	if binary.NativeEndian.Uint16(raw[:]) == unix.AF_INET6 {
+		return netip.AddrPortFrom(netip.AddrFrom16([16]byte(raw[8:24])).Unmap(), port)
+	}
+	return netip.AddrPortFrom(netip.AddrFrom4([4]byte(raw[4:8])), port)
 }

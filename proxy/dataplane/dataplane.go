@@ -4,13 +4,14 @@
 package dataplane
 
 import (
-	"encoding/binary"
 	"fmt"
 	"net/netip"
 	"syscall"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"skerry.dev/skerry/internal/socket"
 )
 
 // A Chooser says where connections go.
@@ -68,15 +69,5 @@ func OriginalDestination(fd int, local netip.AddrPort) (netip.AddrPort, error) {
 	case errno != 0:
 		return netip.AddrPort{}, fmt.Errorf("original destination: %w", errno)
 	}
-	return AddressOf(raw), nil
-}
-
-// AddressOf is that of a struct sockaddr_in or sockaddr_in6: family, port, and the address
-// behind it, which in the latter follows the flow.
-func AddressOf(raw [unix.SizeofSockaddrInet6]byte) netip.AddrPort {
-	port := binary.BigEndian.Uint16(raw[2:])
-	if binary.NativeEndian.Uint16(raw[:]) == unix.AF_INET6 {
-		return netip.AddrPortFrom(netip.AddrFrom16([16]byte(raw[8:24])).Unmap(), port)
-	}
-	return netip.AddrPortFrom(netip.AddrFrom4([4]byte(raw[4:8])), port)
+	return socket.AddressOf(raw), nil
 }

@@ -100,8 +100,8 @@ func (p *Player) serialise(arrival int64, bytes int) (int64, time.Duration) {
 	if bits > p.round { // whole rounds at once: one may be short and let next to nothing go
 		whole := math.Ceil(bits/p.round) - 1
 		bits -= whole * p.round
-		p.began += int64(whole) * int64(p.trace.Span)
-		now += int64(whole) * int64(p.trace.Span)
+		took := int64(whole) * int64(p.trace.Span)
+		p.began, now = p.began+took, now+took
 	}
 	for {
 		end := p.began + int64(p.trace.ends(p.place))

@@ -60,8 +60,8 @@ func address(a netip.AddrPort) unix.Sockaddr {
 }
 
 // call begins a connection; it is there when the socket can be written to. Of who has something to
-// say at once the last packet of the handshake is that which says it: the kernel holds it back for
-// as long as an answer to it may take (TCP_QUICKACK, tcp(7)).
+// say at once the last packet of the handshake is that which says it: the kernel holds it back, for
+// 0.2 s at most (TCP_QUICKACK, tcp(7)).
 func call(to netip.AddrPort, says bool) (fd int, err error) {
 	fd, err = unix.Socket(family(to.Addr()), unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
 	if err != nil {

@@ -8,7 +8,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"skerry.dev/skerry/internal/socket"
-	"skerry.dev/skerry/proxy/dataplane"
 )
 
 // The calls of a loop never block, so Go's scheduler need not know of them. Told of one it
@@ -23,7 +22,7 @@ func accept(listener int) (fd int, from netip.AddrPort, errno syscall.Errno) {
 	if errno != 0 {
 		return -1, from, errno
 	}
-	return int(n), dataplane.AddressOf(raw), 0 //nolint:gosec // a descriptor
+	return int(n), socket.AddressOf(raw), 0 //nolint:gosec // a descriptor
 }
 
 // localOf is the address that a socket has here.
@@ -34,7 +33,7 @@ func localOf(fd int) (netip.AddrPort, error) {
 	if errno != 0 {
 		return netip.AddrPort{}, errno
 	}
-	return dataplane.AddressOf(raw), nil
+	return socket.AddressOf(raw), nil
 }
 
 // connect begins a connection: an error of EINPROGRESS is none.
@@ -52,7 +51,7 @@ func receive(fd int, into []byte) (n int, from netip.AddrPort, errno syscall.Err
 	var raw [unix.SizeofSockaddrInet6]byte
 	size := uint32(len(raw))
 	got, _, errno := syscall.RawSyscall6(unix.SYS_RECVFROM, uintptr(fd), uintptr(unsafe.Pointer(&into[0])), uintptr(len(into)), 0, uintptr(unsafe.Pointer(&raw)), uintptr(unsafe.Pointer(&size))) //nolint:gosec // recvfrom fills them
-	return int(got), dataplane.AddressOf(raw), errno                                                                                                                                              //nolint:gosec // no more than len
+	return int(got), socket.AddressOf(raw), errno                                                                                                                                                 //nolint:gosec // no more than len
 }
 
 // waits says whether something is there to be read.
