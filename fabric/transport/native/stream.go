@@ -312,8 +312,16 @@ func (s *stream) deliverBlock(bytes net.Buffers) {
 // peerReset ends a stream that the peer has broken off. It says whether it was not over.
 func (s *stream) peerReset(code transport.Code) bool { return s.fail(&transport.Refusal{Code: code}) }
 
-// breakOff ends a stream whose connection is gone.
-func (s *stream) breakOff(err error) { s.fail(err) }
+// breakOff ends a stream whose connection is gone; but not one of which only its end is being
+// told, as the peer ends the connection by that word: finish knows what became of it.
+func (s *stream) breakOff(err error) {
+	s.mu.Lock()
+	ending := s.said && !s.theirs
+	s.mu.Unlock()
+	if !ending {
+		s.fail(err)
+	}
+}
 
 // fail ends the stream by resetting the socket. It says whether this was not done before.
 func (s *stream) fail(err error) bool {

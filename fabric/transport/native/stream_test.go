@@ -3,6 +3,7 @@ package native
 import (
 	"bytes"
 	"errors"
+	"io"
 	"net"
 	"slices"
 	"syscall"
@@ -88,6 +89,40 @@ type written struct {
 func (w *written) Write(b []byte) (int, error) {
 	w.calls = append(w.calls, bytes.Clone(b))
 	return len(b), nil
+}
+
+// leaving is a peer that ends the connection as soon as it is told the end of a stream.
+type leaving struct {
+	net.Conn
+	c   *connection
+	err error // of what is written
+}
+
+func (l *leaving) Write(b []byte) (int, error) {
+	l.c.end(io.EOF)
+	return len(b), l.err
+}
+
+func (l *leaving) Close() error { return nil }
+
+// A stream whose end is the last that its peer waited for is whole, whenever the peer ends the
+// connection; not if that end was not told.
+func TestEndsWithConnection(t *testing.T) {
+	for _, want := range []error{nil, net.ErrClosed} {
+		app, service := conntest.Pair(t)
+		_ = service.CloseWrite()
+		l := leaving{err: want}
+		l.c = newConnection(&l, newBuffers())
+		s, err := l.c.begin(transport.NewTraffic(time.Now()))
+		if err != nil || !s.join(app) {
+			t.Fatal(err)
+		}
+		s.peerFinished()
+		s.pump()
+		if got := s.wait(); !errors.Is(got, want) {
+			t.Errorf("got %v, want %v", got, want)
+		}
+	}
 }
 
 // What a service says before it ends goes with its end, but not where it might say more.
