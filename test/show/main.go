@@ -116,7 +116,7 @@ func show(ctx context.Context, names []string) error {
 	for _, name := range names {
 		area, ok := partOf(name)
 		if !ok {
-			known := slices.Concat(slices.Sorted(maps.Keys(areas)), slices.Sorted(maps.Keys(parts)), proxyExperiments, proxyFaults)
+			known := slices.Concat(slices.Sorted(maps.Keys(areas)), slices.Sorted(maps.Keys(parts)), proxyAlone())
 			return fmt.Errorf("no area %q; there are %s", name, strings.Join(known, ", "))
 		}
 		if err := area(ctx, b); err != nil {
@@ -131,7 +131,7 @@ func show(ctx context.Context, names []string) error {
 
 // partOf is what a name shows: an area, a part of one, or one of the proxy's experiments.
 func partOf(name string) (part func(context.Context, *bench) error, ok bool) {
-	if slices.Contains(proxyExperiments, name) || slices.Contains(proxyFaults, name) {
+	if slices.Contains(proxyAlone(), name) {
 		return func(ctx context.Context, b *bench) error { return b.contests(ctx, name, name) }, true
 	}
 	if part, ok = areas[name]; !ok {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -15,17 +16,19 @@ import (
 // costSystem is the system whose policy has to be the best.
 const costSystem = "skerry-proxy:cost"
 
-// pairExperiment has two systems alone: with all of them its case is in rap-f7.
-const pairExperiment = "rap-f7-one"
-
-// proxyExperiments are RAP's figures and the cases that its paper lacks; proxyFaults are of
-// a node, a proxy and a control plane that go. Each can be shown alone.
+// proxyExperiments are RAP's figures and the cases that its paper lacks; proxyPairs have two
+// systems alone, whose cases with all of them are among those; proxyFaults are of a node, a
+// proxy and a control plane that go.
 var (
-	proxyExperiments = []string{"rap-f5", "rap-f6", "rap-f7", pairExperiment, "rap-f8", "rap-f8-few", "rap-burst", "rap-broken", "rap-slow-node", "rap-open-loop"}
+	proxyExperiments = []string{"rap-f5", "rap-f6", "rap-f7", "rap-f8", "rap-f8-few", "rap-burst", "rap-broken", "rap-slow-node", "rap-open-loop"}
+	proxyPairs       = []string{"rap-f7-one", "rap-f8-pair"}
 	proxyFaults      = []string{"kubernetes-proxy-faults", "kubernetes-proxy-plane-gone"}
 )
 
-// showProxy shows all of the proxy: some six hours, of which its experiments take most.
+// proxyAlone are those of them that can be shown alone: each.
+func proxyAlone() []string { return slices.Concat(proxyExperiments, proxyPairs, proxyFaults) }
+
+// showProxy shows all of the proxy: some seven hours, of which its experiments take most.
 func showProxy(ctx context.Context, b *bench) error {
 	for _, part := range []func(context.Context, *bench) error{showProxySim, showProxyPlane, showProxyScale, showProxyLab, showProxyFaults} {
 		if err := part(ctx, b); err != nil {
@@ -37,7 +40,7 @@ func showProxy(ctx context.Context, b *bench) error {
 
 // showProxyLab runs the proxy's experiments, and counts who was the best.
 func showProxyLab(ctx context.Context, b *bench) error {
-	if err := b.contests(ctx, "proxy-lab", proxyExperiments...); err != nil {
+	if err := b.contests(ctx, "proxy-lab", slices.Concat(proxyExperiments, proxyPairs)...); err != nil {
 		return err
 	}
 	return showProxyMost(ctx, b)
@@ -72,9 +75,6 @@ func showProxyMost(_ context.Context, b *bench) error {
 	best, cases := 0, 0
 	var of []string // which runs
 	for _, name := range proxyExperiments {
-		if name == pairExperiment {
-			continue
-		}
 		input, err := lastRun(name)
 		if err != nil {
 			return err
