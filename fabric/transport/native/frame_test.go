@@ -112,17 +112,22 @@ func TestMisbehaviour(t *testing.T) {
 	}
 }
 
-// served is how a connection ends on which a peer says that, then no more.
+// served is how a connection ends on which a peer says that, then no more, and hears on.
 func served(t testing.TB, said []byte, b transport.Backend) error {
 	t.Helper()
 	near, far := net.Pipe()
+	defer near.Close()
 	go func() { _, _ = io.Copy(io.Discard, far) }()
-	go func() {
-		_, _ = far.Write(said)
-		_ = far.Close()
-	}()
-	return NewServer(b, "", func(string) Peer { return Peer{Extra: new(Extra)} }).Serve(near, identity.Name{})
+	return NewServer(b, "", func(string) Peer { return Peer{Extra: new(Extra)} }).Serve(halfClosed{near, bytes.NewReader(said)}, identity.Name{})
 }
+
+// halfClosed is a connection whose peer has said all: it can be written to yet.
+type halfClosed struct {
+	net.Conn
+	said *bytes.Reader
+}
+
+func (h halfClosed) Read(b []byte) (int, error) { return h.said.Read(b) }
 
 // backend allows all and dials nothing.
 type backend func() error
