@@ -170,12 +170,17 @@ func TestDatagramsWithoutDescriptors(t *testing.T) {
 	c := planetest.New(prefixed(t, "a"))
 	p, _ := planeOf(t, c, Config{})
 	_, at := openFront(t, p)
-	one, two := dialUDP(t, at), dialUDP(t, at)
-	ask(t, one, "x")
+	first, others := dialUDP(t, at), make([]net.Conn, 8)
+	for i := range others {
+		others[i] = dialUDP(t, at)
+	}
+	ask(t, first, "x")
 	_, giveBack := useUp(t)
 	defer giveBack()
-	if got := ask(t, two, "y"); got != "ay" {
-		t.Errorf("got %q", got)
+	for i := 0; i < len(others) && p.Counts().Evicted == 0; i++ { // what tests before this one still close is taken first
+		if got := ask(t, others[i], "y"); got != "ay" {
+			t.Errorf("got %q", got)
+		}
 	}
 	if n := p.Counts(); n.Evicted != 1 || c.Count(dataplane.Failed) != 0 {
 		t.Errorf("%+v, %d have failed", n, c.Count(dataplane.Failed))
