@@ -25,7 +25,7 @@ var (
 	proxyFaults      = []string{"kubernetes-proxy-faults", "kubernetes-proxy-plane-gone"}
 )
 
-// proxyAlone are those of them that can be shown alone: each.
+// proxyAlone are all of these: each can be shown alone.
 func proxyAlone() []string { return slices.Concat(proxyExperiments, proxyPairs, proxyFaults) }
 
 // showProxy shows all of the proxy: some seven hours, of which its experiments take most.
