@@ -16,19 +16,19 @@ import (
 // costSystem is the system whose policy has to be the best.
 const costSystem = "skerry-proxy:cost"
 
-// proxyExperiments are RAP's figures and the cases that its paper lacks; proxyPairs have two
-// systems alone, whose cases with all of them are among those; proxyFaults are of a node, a
-// proxy and a control plane that go.
+// proxyExperiments are RAP's figures and the cases that its paper lacks; proxyAsides ask more
+// of some of those cases, of fewer systems; proxyFaults are of a node, a proxy and a control
+// plane that go.
 var (
 	proxyExperiments = []string{"rap-f5", "rap-f6", "rap-f7", "rap-f8", "rap-f8-few", "rap-burst", "rap-broken", "rap-slow-node", "rap-open-loop"}
-	proxyPairs       = []string{"rap-f7-one", "rap-f8-pair"}
+	proxyAsides      = []string{"rap-f7-one", "rap-f8-pair", "rap-metrics"}
 	proxyFaults      = []string{"kubernetes-proxy-faults", "kubernetes-proxy-plane-gone"}
 )
 
 // proxyAlone are all of these: each can be shown alone.
-func proxyAlone() []string { return slices.Concat(proxyExperiments, proxyPairs, proxyFaults) }
+func proxyAlone() []string { return slices.Concat(proxyExperiments, proxyAsides, proxyFaults) }
 
-// showProxy shows all of the proxy: some seven hours, of which its experiments take most.
+// showProxy shows all of the proxy: some eight hours, of which its experiments take most.
 func showProxy(ctx context.Context, b *bench) error {
 	for _, part := range []func(context.Context, *bench) error{showProxySim, showProxyPlane, showProxyScale, showProxyLab, showProxyFaults} {
 		if err := part(ctx, b); err != nil {
@@ -40,7 +40,7 @@ func showProxy(ctx context.Context, b *bench) error {
 
 // showProxyLab runs the proxy's experiments, and counts who was the best.
 func showProxyLab(ctx context.Context, b *bench) error {
-	if err := b.contests(ctx, "proxy-lab", slices.Concat(proxyExperiments, proxyPairs)...); err != nil {
+	if err := b.contests(ctx, "proxy-lab", slices.Concat(proxyExperiments, proxyAsides)...); err != nil {
 		return err
 	}
 	return showProxyMost(ctx, b)
