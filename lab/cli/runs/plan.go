@@ -37,6 +37,9 @@ func ofFile(cmd *cobra.Command, do func(cmd *cobra.Command, file string, s sourc
 	dir := source.SystemsFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		s, err := source.Read(args[0], *dir)
+		if err == nil {
+			err = s.Suited()
+		}
 		if err != nil {
 			return err
 		}

@@ -175,7 +175,7 @@ func (c *commands) prepare(cmd *cobra.Command, s source.File, f runFlags) (run.O
 		return run.Options{}, err
 	}
 	lacks, err := s.NotRunnable(runtime.NumCPU())
-	if err := errors.Join(s.Proxied(), s.Metered(), s.Missing(), err); err != nil {
+	if err := errors.Join(s.Suited(), s.Missing(), err); err != nil {
 		return run.Options{}, err
 	}
 	shown := progress.New(c.env, c.now, s.Cells(), f.json)

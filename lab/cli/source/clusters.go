@@ -2,6 +2,7 @@ package source
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -27,8 +28,12 @@ func (s File) ClusterPrograms(ctx context.Context, b gobuild.Builder, now time.T
 	return b.Paths(ctx, clusters.Needs)
 }
 
-// Metered refuses systems that ask metrics-server where none is to run.
-func (s File) Metered() error {
+// Suited refuses systems for which the file's clusters have not what they need. Such
+// clusters may be for work by hand.
+func (s File) Suited() error { return errors.Join(s.proxied(), s.metered()) }
+
+// metered refuses systems that ask metrics-server where none is to run.
+func (s File) metered() error {
 	if s.Kubernetes.Spec().Metrics {
 		return nil
 	}
@@ -40,9 +45,9 @@ func (s File) Metered() error {
 	return nil
 }
 
-// Proxied refuses systems for which nobody takes requests: on Kubernetes a client calls
+// proxied refuses systems for which nobody takes requests: on Kubernetes a client calls
 // a NodePort.
-func (s File) Proxied() error {
+func (s File) proxied() error {
 	if s.Kubernetes == nil || s.Kubernetes.Proxy != spec.ProxyNone {
 		return nil
 	}
