@@ -148,6 +148,9 @@ func (c *checker) matrix() {
 	}
 }
 
+// RepetitionsMost is how often each cell may be run.
+func (e *Experiment) RepetitionsMost() int { return min(repetitionsMax, runsMax/len(e.Cells())) }
+
 // served counts the workloads at each of their sizes, times and protocols, and names
 // the lists.
 func (c *checker) served() (levels uint64, lists []factor) {

@@ -25,6 +25,7 @@ import (
 // runFlags are the flags of run, and but for resume of reproduce.
 type runFlags struct {
 	out, systems, backend, resume string
+	repetitions                   int // 0: as the file says
 	json                          bool
 }
 
@@ -55,9 +56,11 @@ has failed: with the experiment, the seed and the order recorded there, without
 the repetitions that are complete. Where all are, it prints the table. A FILE
 must then say what is recorded, and --systems is given again where it was.
 
+With --repetitions 1 it is a quick look at what the cells do: few claims are decided.
+
 Exit status: 0 done, 1 failed, an objective was missed or a claim fails, 2 wrong
 file or usage.`,
-		Example: "  skerry run experiments/quickstart.yaml\n  skerry run --resume runs/quickstart-20260314-092653",
+		Example: "  skerry run experiments/quickstart.yaml\n  skerry run experiments/quickstart.yaml --repetitions 1\n  skerry run --resume runs/quickstart-20260314-092653",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 1 || len(args) == 0 && f.resume != "" {
 				return nil
@@ -72,6 +75,8 @@ file or usage.`,
 		},
 	}
 	cmd.Flags().StringVar(&f.resume, "resume", "", "go on with the run in this directory")
+	cmd.Flags().IntVar(&f.repetitions, "repetitions", 0, "run each cell so often (default: as the file says)")
+	console.WithoutDefault(cmd, "repetitions")
 	f.add(cmd, "run directory (default: runs/NAME-DATE-TIME)", "the result last")
 	return cmd
 }
@@ -80,6 +85,11 @@ func (c *commands) runFile(cmd *cobra.Command, file string, f runFlags) error {
 	s, err := source.Read(file, f.systems)
 	if err != nil {
 		return err
+	}
+	if cmd.Flags().Changed("repetitions") {
+		if err := repeat(s, f.repetitions); err != nil {
+			return err
+		}
 	}
 	if err := verb.CheckBackend(f.backend); err != nil {
 		return err
@@ -94,10 +104,22 @@ func (c *commands) runFile(cmd *cobra.Command, file string, f runFlags) error {
 	return c.finish(cmd, run.Run(cmd.Context(), options), f)
 }
 
+// repeat has each cell run n times, whatever the file says.
+func repeat(s source.File, n int) error {
+	if most := s.RepetitionsMost(); n < 1 || n > most {
+		return console.Usage(fmt.Errorf("%d repetitions are not possible", n), fmt.Sprintf("--repetitions takes 1 to %d", most))
+	}
+	s.Repetitions = n
+	return nil
+}
+
 // resume goes on with a run, or shows one that is complete.
 func (c *commands) resume(cmd *cobra.Command, args []string, f runFlags) error {
 	if f.out != "" {
 		return console.Usage(errors.New("--resume and --out exclude each other"), "a run goes on in its own directory: leave --out out")
+	}
+	if cmd.Flags().Changed("repetitions") {
+		return console.Usage(errors.New("--resume and --repetitions exclude each other"), "a run goes on as it began: leave --repetitions out")
 	}
 	f.out = f.resume
 	status, err := run.Look(f.out)
