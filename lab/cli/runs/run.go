@@ -76,7 +76,6 @@ file or usage.`,
 	}
 	cmd.Flags().StringVar(&f.resume, "resume", "", "go on with the run in this directory")
 	cmd.Flags().IntVar(&f.repetitions, "repetitions", 0, "run each cell so often (default: as the file says)")
-	console.WithoutDefault(cmd, "repetitions")
 	f.add(cmd, "run directory (default: runs/NAME-DATE-TIME)", "the result last")
 	return cmd
 }
