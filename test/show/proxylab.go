@@ -28,7 +28,7 @@ var (
 // proxyAlone are all of these: each can be shown alone.
 func proxyAlone() []string { return slices.Concat(proxyExperiments, proxyAsides, proxyFaults) }
 
-// showProxy shows all of the proxy: some eight hours, of which its experiments take most.
+// showProxy shows all of the proxy: some ten hours, of which its experiments take most.
 func showProxy(ctx context.Context, b *bench) error {
 	for _, part := range []func(context.Context, *bench) error{showProxySim, showProxyPlane, showProxyScale, showProxyLab, showProxyFaults} {
 		if err := part(ctx, b); err != nil {

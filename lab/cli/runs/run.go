@@ -25,7 +25,7 @@ import (
 // runFlags are the flags of run, and but for resume of reproduce.
 type runFlags struct {
 	out, systems, backend, resume string
-	repetitions                   int // 0: as the file says
+	repetitions                   int // where given
 	json                          bool
 }
 
