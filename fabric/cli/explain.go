@@ -32,12 +32,7 @@ names the policy that decides, and those before it that miss one requirement.
 Attributes of --from are cluster, gateway, workload, namespace, serviceaccount and
 label/KEY, those of --to cluster, namespace, service, port and protocol.`,
 		Example: "  skerry fabric explain c2-resources c1-resources --from cluster=c2 --to cluster=c1,namespace=shop,service=web",
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				return console.WantsArgs(cmd, 0)
-			}
-			return nil
-		},
+		Args:    console.Some(),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var ends []explainedEnd
 			for _, folder := range args {

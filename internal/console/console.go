@@ -5,6 +5,7 @@ package console
 
 import (
 	"fmt"
+	"math"
 
 	"github.com/spf13/cobra"
 
@@ -90,6 +91,9 @@ func Require(cmd *cobra.Command, flags ...string) {
 
 // Exactly is cobra.ExactArgs with an error that says what was meant.
 func Exactly(n int) cobra.PositionalArgs { return Within(n, n) }
+
+// Some takes one argument or more.
+func Some() cobra.PositionalArgs { return Within(1, math.MaxInt) }
 
 // Within takes so many arguments at least and at most.
 func Within(least, most int) cobra.PositionalArgs {

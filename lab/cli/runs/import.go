@@ -39,13 +39,8 @@ JMeter saw a dial of 1 ms at least.
 
 A file with a row that is not as JMeter writes it is refused, with the line.`,
 		Example: "  skerry import results-1.csv results-2.csv -o runs/theirs --scenario edg10 --system clusterlink\n  skerry compare runs/theirs runs/ours",
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				return console.WantsArgs(cmd, 0)
-			}
-			return nil
-		},
-		RunE: func(cmd *cobra.Command, args []string) error { return c.importFiles(cmd, args, f) },
+		Args:    console.Some(),
+		RunE:    func(cmd *cobra.Command, args []string) error { return c.importFiles(cmd, args, f) },
 	}
 	cmd.Flags().StringVarP(&f.out, "out", "o", "", "run directory to make")
 	cmd.Flags().StringVar(&f.scenario, "scenario", "imported", "scenario that the files are of")

@@ -20,32 +20,43 @@ import (
 
 func (c *commands) validate() *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "validate FILE", Short: "Check an experiment file and the systems that it names; start nothing",
-		Long: `Validate reads a file as 'skerry run' does and says of each mistake where it is and
-what to write instead. Whether this machine can run it, 'skerry plan' says.`,
-		Example: "  skerry validate experiments/quickstart.yaml",
-		Args:    console.Exactly(1),
+		Use: "validate FILE...", Short: "Check experiment files and the systems that they name; start nothing",
+		Long: `Validate reads files as 'skerry run' does and says of each mistake where it is and
+what to write instead. Whether this machine can run them, 'skerry plan' says.`,
+		Example: "  skerry validate experiments/quickstart.yaml\n  skerry validate experiments/*.yaml",
+		Args:    console.Some(),
 	}
-	return ofFile(cmd, func(cmd *cobra.Command, file string, s source.File) error {
-		cmd.Printf("%s: valid, %d cells x %d repetitions\n", file, len(s.Cells()), s.Repetitions)
-		return nil
-	})
-}
-
-// ofFile has a verb read the experiment file that is its argument, and do something of it.
-func ofFile(cmd *cobra.Command, do func(cmd *cobra.Command, file string, s source.File) error) *cobra.Command {
 	dir := source.SystemsFlag(cmd)
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		s, err := source.Read(args[0], *dir)
-		if err == nil {
-			err = s.Suited()
+	cmd.RunE = func(cmd *cobra.Command, files []string) error {
+		var wrong []string
+		for _, file := range files {
+			s, err := readSuited(file, *dir)
+			if err == nil {
+				cmd.Printf("%s: valid, %d cells x %d repetitions\n", file, len(s.Cells()), s.Repetitions)
+				continue
+			}
+			wrong = append(wrong, err.Error())
+			if hint := verb.Hint(err); hint != "" {
+				wrong = append(wrong, "hint: "+hint) // at its file, of several
+			}
 		}
-		if err != nil {
-			return err
+		if len(wrong) > 0 {
+			return console.Usage(errors.New(strings.Join(wrong, "\n")), "")
 		}
-		return do(cmd, args[0], s)
+		return nil
 	}
 	return cmd
+}
+
+// readSuited reads an experiment file, and refuses one whose systems its clusters do not suit.
+func readSuited(file, systems string) (source.File, error) {
+	s, err := source.Read(file, systems)
+	if err == nil {
+		if err = s.Suited(); err != nil {
+			err = fmt.Errorf("%s: %w", file, err)
+		}
+	}
+	return s, err
 }
 
 func (c *commands) plan() *cobra.Command {
@@ -58,10 +69,18 @@ nothing.`,
 		Example: "  skerry plan experiments/quickstart.yaml",
 		Args:    console.Exactly(1),
 	}
-	return ofFile(cmd, printPlan)
+	dir := source.SystemsFlag(cmd)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		s, err := readSuited(args[0], *dir)
+		if err != nil {
+			return err
+		}
+		return printPlan(cmd, s)
+	}
+	return cmd
 }
 
-func printPlan(cmd *cobra.Command, _ string, s source.File) error {
+func printPlan(cmd *cobra.Command, s source.File) error {
 	cells := s.Cells()
 	w := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
 	_, _ = fmt.Fprintln(w, "CELL\tID\tESTIMATE\tBUSY CORES\tHOPS")

@@ -66,7 +66,11 @@ func Parse(file string, data []byte, systemsDir string) (File, error) {
 	if err != nil {
 		return File{}, console.Usage(err, "")
 	}
-	return load(tree, e)
+	s, err := load(tree, e)
+	if err != nil {
+		return File{}, fmt.Errorf("%s: %w", file, err)
+	}
+	return s, nil
 }
 
 // FindTrace names the trace of an experiment by its absolute path, unless it is
