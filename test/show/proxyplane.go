@@ -401,8 +401,12 @@ func (b *bench) holdsIdle(ctx context.Context, a *arm) error {
 		return err
 	}
 	each := float64(after-before) / float64(count)
+	fewer := ""
+	if count < idleConnections {
+		fewer = fmt.Sprintf(" (of %d: a process has no more than %d descriptors here)", idleConnections, limit.Cur)
+	}
 	b.print(line{
-		what: fmt.Sprintf("%d idle connections through the proxy's data plane", count),
+		what: fmt.Sprintf("%d idle connections%s through the proxy's data plane", count, fewer),
 		seen: fmt.Sprintf("%.1f KiB of its memory each", each/1024), bound: "<= 24 KiB",
 		command: planeCommand, pass: each <= 24<<10,
 	})
