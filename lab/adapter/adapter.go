@@ -178,11 +178,15 @@ type Result struct {
 // Plan says how the tool of the cell is run. The error is that of Check, or says
 // that the target is no address.
 func Plan(j Job) (Invocation, error) {
-	if err := Check(j.Cell); err != nil {
-		return Invocation{}, err
+	t, known := tools()[j.Cell.Tool]
+	if !known {
+		return Invocation{}, fmt.Errorf("%w: %q", ErrUnknown, j.Cell.Tool)
+	}
+	if lacks := Unable(j.Cell); len(lacks) > 0 {
+		return Invocation{}, lacks[0]
 	}
 	m := j.Spec().Message()
-	i, err := tools()[j.Cell.Tool].plan(j, m)
+	i, err := t.plan(j, m)
 	if err == nil && len(m.Body) > 0 {
 		if i.Files == nil {
 			i.Files = map[string][]byte{}
@@ -216,8 +220,8 @@ func tools() map[string]tool {
 	}
 }
 
-// seconds are whole ones, as Check has made sure.
+// seconds are whole ones, as Unable has made sure.
 func seconds(d time.Duration) string { return fmt.Sprint(int64(d / time.Second)) }
 
-// milliseconds are whole ones, as Check has made sure.
+// milliseconds are whole ones, as Unable has made sure.
 func milliseconds(d time.Duration) string { return fmt.Sprint(d.Milliseconds()) }

@@ -173,8 +173,8 @@ func asks() []ask {
 	}
 }
 
-// TestCheck has each tool asked for each thing: what it cannot do it says.
-func TestCheck(t *testing.T) {
+// TestUnable has each tool asked for each thing: what it cannot do it says.
+func TestUnable(t *testing.T) {
 	for _, ask := range asks() {
 		for _, tool := range tools() {
 			c := cell(tool)
@@ -184,8 +184,8 @@ func TestCheck(t *testing.T) {
 				want = "tool " + tool + " cannot " + cannot
 			}
 			got := ""
-			if err := adapter.Check(c); err != nil {
-				got = err.Error()
+			for _, unable := range adapter.Unable(c) {
+				got += unable.Error()
 			}
 			if got != want {
 				t.Errorf("%s asked for %s: got %q, want %q", tool, ask.name, got, want)
@@ -198,14 +198,15 @@ func TestCheck(t *testing.T) {
 	for _, tool := range tools() {
 		c := cell(tool)
 		c.Protocol = experiment.ProtocolHTTP2
-		if unable, ok := errors.AsType[*adapter.UnableError](adapter.Check(c)); !ok || unable.Cannot != "speak http/2, only http/1.1" || unable.Key != "protocol" {
-			t.Errorf("%s asked for HTTP/2: %+v", tool, unable)
+		want := adapter.UnableError{Tool: tool, Cannot: "speak http/2, only http/1.1", Key: "protocol"}
+		if lacks := adapter.Unable(c); len(lacks) != 1 || *lacks[0] != want {
+			t.Errorf("%s asked for HTTP/2: %+v", tool, lacks)
 		}
 	}
 	c := cell("")
 	c.Protocol, c.Warmup = experiment.ProtocolUDP, 9
-	if err := adapter.Check(c); err != nil {
-		t.Errorf("Skerry's own load: %v", err)
+	if lacks := adapter.Unable(c); len(lacks) > 0 {
+		t.Errorf("Skerry's own load: %v", lacks[0])
 	}
 }
 

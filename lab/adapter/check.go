@@ -40,19 +40,18 @@ type UnableError struct {
 // Error is the sentence.
 func (e *UnableError) Error() string { return "tool " + e.Tool + " cannot " + e.Cannot }
 
-// Check says what of a cell its tool cannot do: the error joins an *UnableError
-// for each. It is nil for a cell that Skerry's own load drives, and ErrUnknown for
-// a tool that there is not.
-func Check(c experiment.Cell) error {
-	if c.Tool == "" {
-		return nil
-	}
+// Hint says what to do.
+func (e *UnableError) Hint() string {
+	return "leave " + e.Tool + " out of load.tool, or change load." + e.Key
+}
+
+// Unable is what of a cell its tool cannot do. Skerry's own load can do all.
+func Unable(c experiment.Cell) (lacks []*UnableError) {
 	t, known := tools()[c.Tool]
 	if !known {
-		return fmt.Errorf("%w: %q", ErrUnknown, c.Tool)
+		return nil
 	}
 	a := t.abilities()
-	var lacks []error
 	for _, is := range []struct {
 		asked       bool
 		key, cannot string
@@ -77,7 +76,7 @@ func Check(c experiment.Cell) error {
 			lacks = append(lacks, &UnableError{Tool: c.Tool, Cannot: is.cannot, Key: is.key})
 		}
 	}
-	return errors.Join(lacks...)
+	return lacks
 }
 
 // multiple of a unit; a unit of 0 has none to offend against.

@@ -196,6 +196,12 @@ func (e *Experiment) CheckSystems(known []string) error {
 	return c.errors.Err()
 }
 
+// Mistake is what is wrong with the value at a path of the file, such as "load.tool", and what
+// to do.
+func (e *Experiment) Mistake(path, hint, message string) *strict.Error {
+	return e.document.Errorf(path, hint, "%s", message)
+}
+
 // checker collects what is wrong with an experiment, at its place in the file.
 type checker struct {
 	e      *Experiment

@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"skerry.dev/skerry/internal/gobuild"
+	"skerry.dev/skerry/internal/strict"
 	"skerry.dev/skerry/lab/adapter"
 	"skerry.dev/skerry/lab/adapter/program"
 	"skerry.dev/skerry/lab/cli/verb"
@@ -121,19 +122,17 @@ func (s File) Tools(ctx context.Context, lacks map[string]string, tell func(line
 
 // checkTools says what the tools of a load cannot do of its cells, each once.
 func checkTools(e *experiment.Experiment) error {
-	var all []error
-	said := map[string]bool{}
+	var wrong strict.Errors
+	said := map[adapter.UnableError]bool{}
 	for _, cell := range e.Cells() {
-		err := adapter.Check(cell)
-		if err == nil {
-			continue
-		}
-		if text := err.Error(); !said[text] {
-			said[text] = true
-			all = append(all, err)
+		for _, unable := range adapter.Unable(cell) {
+			if !said[*unable] {
+				said[*unable] = true
+				wrong.Add(e.Mistake("load."+unable.Key, unable.Hint(), unable.Error()))
+			}
 		}
 	}
-	return errors.Join(all...)
+	return wrong.Err()
 }
 
 // Brokers finds the message brokers among the workloads. The cells of one that is

@@ -57,7 +57,7 @@ func Parse(file string, data []byte, systemsDir string) (File, error) {
 	}
 	e, err := experiment.Read(file, data)
 	if err == nil {
-		err = errors.Join(e.CheckSystems(names), e.ResolveTraces(func(name string) (string, error) {
+		err = errors.Join(e.CheckSystems(names), checkTools(e), e.ResolveTraces(func(name string) (string, error) {
 			return FindTrace(filepath.Dir(file), name)
 		}), e.ResolveRecordings(func(name string) (string, recording.Recording, error) {
 			return findRecording(filepath.Dir(file), name)
@@ -158,9 +158,6 @@ func load(tree fs.FS, e *experiment.Experiment) (s File, err error) {
 			return File{}, console.Usage(err, "")
 		}
 		s.Stacks[name], s.Paths[name], s.Places = stack, stack.Path(values), values
-	}
-	if err := checkTools(e); err != nil {
-		return File{}, console.Usage(err, "")
 	}
 	return s, nil
 }

@@ -15,7 +15,6 @@ import (
 	"skerry.dev/skerry/internal/cgroup"
 	"skerry.dev/skerry/internal/gobuild"
 	"skerry.dev/skerry/internal/whole"
-	"skerry.dev/skerry/lab/adapter"
 	"skerry.dev/skerry/lab/adapter/program"
 	"skerry.dev/skerry/lab/capture"
 	"skerry.dev/skerry/lab/cluster"
@@ -72,9 +71,6 @@ func Hint(err error) string {
 	}
 	if changed, ok := errors.AsType[*run.ChangedFileError](err); ok {
 		return "restore " + changed.Path + ", or run the experiment anew"
-	}
-	if unable, ok := errors.AsType[*adapter.UnableError](err); ok {
-		return "leave " + unable.Tool + " out of load.tool, or change load." + unable.Key
 	}
 	if m, ok := errors.AsType[*program.MissingError](err); ok {
 		return toolHint(m)
