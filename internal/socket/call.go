@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"net/netip"
 	"syscall"
+	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -33,6 +34,37 @@ func SendTo(fd int, datagram []byte, to netip.AddrPort) syscall.Errno {
 	raw, size := Address(to)
 	_, _, errno := syscall.RawSyscall6(unix.SYS_SENDTO, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(datagram))), uintptr(len(datagram)), unix.MSG_NOSIGNAL, uintptr(unsafe.Pointer(&raw)), size) //nolint:gosec // sendto reads them
 	return errno
+}
+
+// receiveStamped takes a datagram of a socket that has SO_TIMESTAMPNS, and says when the kernel had
+// it; the zero time is not known.
+func receiveStamped(fd int, into []byte) (n int, came time.Time, errno syscall.Errno) {
+	var control [64]byte // room for one timestamp, with its header
+	vector := unix.Iovec{Base: unsafe.SliceData(into)}
+	vector.SetLen(len(into))
+	message := unix.Msghdr{Iov: &vector, Control: &control[0]}
+	message.SetIovlen(1)
+	message.SetControllen(len(control))
+	got, _, errno := syscall.RawSyscall(unix.SYS_RECVMSG, uintptr(fd), uintptr(unsafe.Pointer(&message)), 0) //nolint:gosec // recvmsg fills it
+	if errno != 0 {
+		return 0, came, errno
+	}
+	header, data, _, err := unix.ParseOneSocketControlMessage(control[:message.Controllen])
+	if err == nil && header.Level == unix.SOL_SOCKET && header.Type == unix.SCM_TIMESTAMPNS && len(data) >= int(unsafe.Sizeof(unix.Timespec{})) {
+		came = time.Unix((*unix.Timespec)(unsafe.Pointer(&data[0])).Unix()) //nolint:gosec // cmsg(3) aligns it
+	}
+	return int(got), came, 0 //nolint:gosec // no more than len
+}
+
+// LocalOf is the address that a socket has here.
+func LocalOf(fd int) (netip.AddrPort, error) {
+	var raw [unix.SizeofSockaddrInet6]byte
+	size := uint32(len(raw))
+	_, _, errno := syscall.RawSyscall(unix.SYS_GETSOCKNAME, uintptr(fd), uintptr(unsafe.Pointer(&raw)), uintptr(unsafe.Pointer(&size))) //nolint:gosec // getsockname fills them
+	if errno != 0 {
+		return netip.AddrPort{}, errno
+	}
+	return AddressOf(raw), nil
 }
 
 // Address is a struct sockaddr_in or sockaddr_in6, of a size; AddressOf reads it.

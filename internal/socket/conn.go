@@ -1,9 +1,10 @@
 // Package socket has connections of TCP whose reads and writes Go's scheduler is not told
-// of. None of them blocks: where nothing is there to be read, or no room to write, a
-// goroutine waits by Go's poller as ever. Told of a system call, the scheduler wakes its
-// monitor where that sleeps, a thread which then looks many times in a ms whether the call
-// has ended. In a program that waits between packets it sleeps before each of them, so that
-// every packet pays for it (docs/adr/0052-calls-untold.md). Start at Of.
+// of, and datagrams that wake nobody. Of those connections none blocks: where nothing is
+// there to be read, or no room to write, a goroutine waits by Go's poller as ever. Told of a
+// system call, the scheduler wakes its monitor where that sleeps, a thread which then looks
+// many times in a ms whether the call has ended. In a program that waits between packets it
+// sleeps before each of them, so that every packet pays for it
+// (docs/adr/0052-calls-untold.md). Start at Of.
 package socket
 
 import (

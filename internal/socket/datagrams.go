@@ -5,50 +5,98 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"sync"
 	"syscall"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
 )
 
-// Datagrams is a socket of UDP. All but Read and SendTo is that of package net.
+// waitingMost is how many bytes of datagrams, as the kernel counts them, may wait to be taken.
+const waitingMost = 4 << 20
+
+// Datagrams is a socket of UDP that wakes nobody: what has come waits to be taken, with the time
+// at which it came. Its methods may be called from any goroutine.
 type Datagrams struct {
-	*net.UDPConn
-	in  direction
-	raw syscall.RawConn
+	mu    sync.RWMutex // held for writing to close it
+	fd    int          // -1 where it is closed
+	bound netip.AddrPort
 }
 
 // ListenDatagrams takes datagrams at an address.
 func ListenDatagrams(at netip.AddrPort) (*Datagrams, error) {
-	conn, err := net.ListenUDP("udp", net.UDPAddrFromAddrPort(at))
-	if err != nil {
-		return nil, err
+	family := unix.AF_INET
+	if at.Addr().Is6() {
+		family = unix.AF_INET6
 	}
-	raw, err := conn.SyscallConn()
+	fd, err := unix.Socket(family, unix.SOCK_DGRAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
-		return nil, errors.Join(err, conn.Close())
+		return nil, os.NewSyscallError("socket", err)
 	}
-	d := &Datagrams{UDPConn: conn, raw: raw}
-	d.in.raw, d.in.try = raw, d.in.receive
+	d := &Datagrams{fd: fd}
+	if unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, waitingMost) != nil { // without the right to, as much as there may be
+		_ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUF, waitingMost)
+	}
+	err = os.NewSyscallError("setsockopt", unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_TIMESTAMPNS, 1))
+	raw, size := Address(at)
+	if _, _, errno := syscall.RawSyscall(unix.SYS_BIND, uintptr(fd), uintptr(unsafe.Pointer(&raw)), size); err == nil && errno != 0 { //nolint:gosec // bind reads it
+		err = os.NewSyscallError("bind", errno)
+	}
+	if err == nil {
+		d.bound, err = LocalOf(fd)
+	}
+	if err != nil {
+		return nil, errors.Join(err, d.Close())
+	}
 	return d, nil
 }
 
-// Read takes a datagram. What of it has no room is lost.
-func (d *Datagrams) Read(b []byte) (int, error) {
-	n, errno, err := d.in.call(b, d.raw.Read)
-	if err == nil && errno != 0 {
-		err = os.NewSyscallError("read", errno)
-	}
-	return n, err
+// Address is where it listens.
+func (d *Datagrams) Address() netip.AddrPort { return d.bound }
+
+// Take takes a datagram that has come, and says when, by the machine's clock; the error is EAGAIN
+// where none has. What of it has no room is lost.
+func (d *Datagrams) Take(into []byte) (n int, came time.Time, err error) {
+	err = d.with(func(fd int) error {
+		var errno syscall.Errno
+		if n, came, errno = receiveStamped(fd, into); errno != 0 {
+			return os.NewSyscallError("recvmsg", errno)
+		}
+		return nil
+	})
+	return n, came, err
 }
 
 // SendTo sends a datagram to a peer of the socket's family. One that the kernel has no room for is
 // an error, and lost.
 func (d *Datagrams) SendTo(b []byte, to netip.AddrPort) error {
-	var errno syscall.Errno
-	err := d.raw.Write(func(fd uintptr) bool {
-		errno = SendTo(int(fd), b, to)
-		return true
+	return d.with(func(fd int) error {
+		if errno := SendTo(fd, b, to); errno != 0 {
+			return os.NewSyscallError("sendto", errno)
+		}
+		return nil
 	})
-	if err == nil && errno != 0 {
-		err = os.NewSyscallError("sendto", errno)
+}
+
+// with has use call the kernel, unless the socket is closed: net.ErrClosed.
+func (d *Datagrams) with(use func(fd int) error) error {
+	d.mu.RLock()
+	defer d.mu.RUnlock()
+	if d.fd < 0 {
+		return net.ErrClosed
 	}
-	return err
+	return use(d.fd)
+}
+
+// Close gives the socket back.
+func (d *Datagrams) Close() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.fd < 0 {
+		return net.ErrClosed
+	}
+	fd := d.fd
+	d.fd = -1
+	return os.NewSyscallError("close", unix.Close(fd))
 }

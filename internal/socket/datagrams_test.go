@@ -4,7 +4,6 @@ import (
 	"errors"
 	"net"
 	"net/netip"
-	"os"
 	"testing"
 	"time"
 
@@ -23,23 +22,29 @@ func TestDatagrams(t *testing.T) {
 				t.Fatal(err)
 			}
 			t.Cleanup(func() { _ = d.Close() })
-			own := d.LocalAddr().(*net.UDPAddr).AddrPort()
+			own := d.Address()
+			began := time.Now()
 			if err := d.SendTo([]byte("ten bytes!"), own); err != nil {
 				t.Fatal(err)
 			}
+			sent := time.Now()
+			time.Sleep(10 * time.Millisecond)
 			b := make([]byte, 3)
-			if n, err := d.Read(b); n != 3 || err != nil || string(b) != "ten" {
+			n, came, err := d.Take(b)
+			if n != 3 || err != nil || string(b) != "ten" {
 				t.Errorf("%d, %v, %q", n, err, b)
+			}
+			if came.Before(began.Add(-time.Millisecond)) || came.After(sent.Add(time.Millisecond)) {
+				t.Errorf("it came at %v, and was sent from %v to %v", came, began, sent)
 			}
 			if err := d.SendTo(make([]byte, 1<<16), own); !errors.Is(err, unix.EMSGSIZE) {
 				t.Errorf("of too much: %v", err)
 			}
-			_ = d.SetReadDeadline(time.Now())
-			if _, err := d.Read(b); !errors.Is(err, os.ErrDeadlineExceeded) {
-				t.Errorf("of nothing in time: %v", err)
+			if _, _, err := d.Take(b); !errors.Is(err, unix.EAGAIN) {
+				t.Errorf("of nothing: %v", err)
 			}
 			_ = d.Close()
-			if _, err := d.Read(b); !errors.Is(err, net.ErrClosed) {
+			if _, _, err := d.Take(b); !errors.Is(err, net.ErrClosed) {
 				t.Errorf("closed: %v", err)
 			}
 			if err := d.SendTo(b, own); !errors.Is(err, net.ErrClosed) {

@@ -180,7 +180,6 @@ func (a *agent) serve(ctx context.Context) error {
 	}
 	carried := part("data plane", func() error { return a.plane.Run(ctx, a.Drain) })
 	copied := part("copy loop", func() error { return a.loop.Run(ctx, a.Drain) })
-	heard := part("reports", a.link.Hear)
 	watched := part("watch", func() error {
 		return a.cluster.Watch(ctx, func(c snapshot.Change) {
 			select {
@@ -197,7 +196,7 @@ func (a *agent) serve(ctx context.Context) error {
 	// What is not brought any more is not refused by who ends.
 	err := errors.Join(a.rules.Close(), <-watched, <-asked)
 	a.rules = nil
-	err = errors.Join(err, <-carried, <-copied, a.link.Close(), <-heard)
+	err = errors.Join(err, <-carried, <-copied, a.link.Close())
 	a.link = nil
 	return err
 }

@@ -44,6 +44,7 @@ type podUse struct {
 
 // measure reports what goes on here, and has balancers learn what goes on elsewhere.
 func (a *agent) measure() {
+	a.link.Hear()
 	a.nextTick(a.link.Rounds())
 	var said []reports.Service
 	var active []snapshot.Key

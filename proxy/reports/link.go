@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"net"
 	"net/netip"
 	"slices"
 	"sync"
@@ -17,6 +16,8 @@ import (
 const (
 	// Every is how often a proxy reports.
 	Every = 100 * time.Millisecond
+	// hearMost bounds how many datagrams are taken at once, whoever floods the port.
+	hearMost = 4096
 	// fanOut bounds to how many peers a report is sent: of more, each time to the next of them.
 	fanOut = 100
 )
@@ -35,15 +36,26 @@ type Link struct {
 	keys atomic.Pointer[[]*signer]
 	now  func() time.Duration
 
+	ear
+	counted
+
 	mu     sync.Mutex
 	book   *Book
 	peers  map[string]netip.AddrPort
 	order  []string // of peers, in which they are told
 	next   int      // whose turn it is
 	number uint64
-
-	sent, heard, old, forged, malformed atomic.Int64
 }
+
+// ear is what Hear has.
+type ear struct {
+	hearing sync.Mutex
+	buffer  [64 << 10]byte
+	heardAt time.Duration // when what had come was taken last
+}
+
+// counted are datagrams since the start.
+type counted struct{ sent, heard, old, forged, malformed atomic.Int64 }
 
 // Listen opens the socket. Now is the time since the book's epoch.
 func Listen(at netip.AddrPort, book *Book, now func() time.Duration) (*Link, error) {
@@ -78,9 +90,7 @@ func (l *Link) Rounds() int {
 }
 
 // Address is where it listens.
-func (l *Link) Address() netip.AddrPort {
-	return l.conn.LocalAddr().(*net.UDPAddr).AddrPort()
-}
+func (l *Link) Address() netip.AddrPort { return l.conn.Address() }
 
 // With has use look at the book, alone.
 func (l *Link) With(use func(*Book)) {
@@ -94,38 +104,47 @@ func (l *Link) Counts() Counts {
 	return Counts{l.sent.Load(), l.heard.Load(), l.old.Load(), l.forged.Load(), l.malformed.Load()}
 }
 
-// Hear takes reports until Close.
-func (l *Link) Hear() error {
-	buffer := make([]byte, 64<<10)
-	for {
-		n, err := l.conn.Read(buffer)
-		if errors.Is(err, net.ErrClosed) {
-			return nil
-		}
+// Hear takes the reports that have come since it was called last, each as of when it came. So they
+// wake nobody: what they say is looked at once a tick.
+func (l *Link) Hear() {
+	l.hearing.Lock()
+	defer l.hearing.Unlock()
+	last := l.heardAt
+	l.heardAt = l.now()
+	for range hearMost {
+		n, came, err := l.conn.Take(l.buffer[:])
 		if err != nil {
-			continue // of a datagram that was sent: a peer that is gone
+			return // nothing more, or closed
 		}
-		m, err := decode(buffer[:n], *l.keys.Load())
-		switch {
-		case errors.Is(err, ErrForged):
-			l.forged.Add(1)
-			continue
-		case err != nil:
-			l.malformed.Add(1)
-			continue
-		}
-		l.mu.Lock()
-		news := l.book.Hear(m, l.now())
-		l.mu.Unlock()
-		if news {
-			l.heard.Add(1)
-		} else {
-			l.old.Add(1)
-		}
+		l.hear(l.buffer[:n], arrived(last, l.now(), time.Since(came)))
 	}
 }
 
-// Close ends Hear.
+// arrived is when something came that was not there at last, and now is of an age. The age is by
+// the machine's clock, which somebody may have set meanwhile.
+func arrived(last, now, age time.Duration) time.Duration { return min(now, max(last, now-age)) }
+
+func (l *Link) hear(datagram []byte, at time.Duration) {
+	m, err := decode(datagram, *l.keys.Load())
+	switch {
+	case errors.Is(err, ErrForged):
+		l.forged.Add(1)
+		return
+	case err != nil:
+		l.malformed.Add(1)
+		return
+	}
+	l.mu.Lock()
+	news := l.book.Hear(m, at)
+	l.mu.Unlock()
+	if news {
+		l.heard.Add(1)
+	} else {
+		l.old.Add(1)
+	}
+}
+
+// Close gives the socket back.
 func (l *Link) Close() error { return l.conn.Close() }
 
 // Report notes what this proxy says of Services, and sends it to its peers. Without a key

@@ -261,22 +261,19 @@ func TestIdleWorkIsForNoRequest(t *testing.T) {
 	}
 }
 
-// Two that report to each other know the round trip, and what the other has said.
-func TestLinks(t *testing.T) {
+// pair are two that report to each other, n0 and n1.
+func pair(t *testing.T) (one, other *Link) {
+	t.Helper()
 	begun := time.Now()
-	now := func() time.Duration { return time.Since(begun) }
-	loopback := netip.MustParseAddrPort("127.0.0.1:0")
 	var links []*Link
 	for i := range 2 {
-		l, err := Listen(loopback, NewBook(fmt.Sprint("n", i), int64(i+1)), now)
+		l, err := Listen(netip.MustParseAddrPort("127.0.0.1:0"), NewBook(fmt.Sprint("n", i), int64(i+1)), func() time.Duration { return time.Since(begun) })
 		if err != nil {
 			t.Fatal(err)
 		}
 		l.SetKeys([][]byte{secret})
-		done := make(chan error, 1)
-		go func() { done <- l.Hear() }()
 		t.Cleanup(func() {
-			if err := errors.Join(l.Close(), <-done); err != nil {
+			if err := l.Close(); err != nil {
 				t.Error(err)
 			}
 		})
@@ -284,6 +281,12 @@ func TestLinks(t *testing.T) {
 	}
 	links[0].SetPeers(map[string]netip.AddrPort{"n1": links[1].Address()})
 	links[1].SetPeers(map[string]netip.AddrPort{"n0": links[0].Address()})
+	return links[0], links[1]
+}
+
+// Two that report to each other know the round trip, and what the other has said.
+func TestLinks(t *testing.T) {
+	one, other := pair(t)
 	// More Services than a datagram holds, one of which has more flights.
 	var wide []Flight
 	for i := range 1000 {
@@ -294,8 +297,8 @@ func TestLinks(t *testing.T) {
 		many = append(many, Service{Key: snapshot.Key{Namespace: "default", Name: fmt.Sprint("web", i)}, Pods: true, Cores: 1})
 	}
 	knows := func() (ok bool) {
-		links[0].With(func(b *Book) {
-			ok = b.RTT("n1").Known && b.About(web, "n1", now()).Usage.Known && b.About(many[200].Key, "n1", now()).Usage.Known &&
+		one.With(func(b *Book) {
+			ok = b.RTT("n1").Known && b.About(web, "n1", one.now()).Usage.Known && b.About(many[200].Key, "n1", one.now()).Usage.Known &&
 				len(b.peers["n1"].services[web].flights) == len(wide)
 		})
 		return ok
@@ -304,26 +307,58 @@ func TestLinks(t *testing.T) {
 		if time.Since(begun) > patience {
 			t.Fatal("n0 does not know n1")
 		}
-		links[0].Report(nil)
-		links[1].Report(many)
+		one.Report(nil)
+		other.Report(many)
+		one.Hear()
+		other.Hear()
 	}
-	links[0].With(func(b *Book) {
+	one.With(func(b *Book) {
 		if rtt := b.RTT("n1").Value; rtt <= 0 || rtt > time.Second {
 			t.Errorf("the round trip is %v", rtt)
 		}
 	})
 	// Forged and malformed ones are counted, and change nothing.
-	if _, err := links[1].conn.WriteToUDPAddrPort([]byte("nonsense that is long enough to be one"), links[0].Address()); err != nil {
+	if err := other.conn.SendTo([]byte("nonsense that is long enough to be one"), one.Address()); err != nil {
 		t.Fatal(err)
 	}
 	bad := append(key.tag([]byte{0xff}), 0xff)
-	if _, err := links[1].conn.WriteToUDPAddrPort(bad, links[0].Address()); err != nil {
+	if err := other.conn.SendTo(bad, one.Address()); err != nil {
 		t.Fatal(err)
 	}
-	for begun := time.Now(); links[0].Counts().Forged != 1 || links[0].Counts().Malformed != 1; time.Sleep(time.Millisecond) {
+	for begun := time.Now(); one.Counts().Forged != 1 || one.Counts().Malformed != 1; time.Sleep(time.Millisecond) {
+		one.Hear()
 		if time.Since(begun) > patience {
-			t.Fatalf("counts are %+v", links[0].Counts())
+			t.Fatalf("counts are %+v", one.Counts())
 		}
+	}
+}
+
+// For how long a report lay until it was taken is not of its round trip, and a clock that was set
+// meanwhile makes it no earlier than what was taken before.
+func TestArrived(t *testing.T) {
+	const ms = time.Millisecond
+	for _, c := range []struct{ last, now, age, want time.Duration }{
+		{100 * ms, 200 * ms, 30 * ms, 170 * ms},
+		{100 * ms, 200 * ms, 0, 200 * ms},
+		{100 * ms, 200 * ms, time.Hour, 100 * ms},
+		{100 * ms, 200 * ms, -time.Hour, 200 * ms},
+	} {
+		if got := arrived(c.last, c.now, c.age); got != c.want {
+			t.Errorf("%+v: %v", c, got)
+		}
+	}
+	one, other := pair(t)
+	const lay = 50 * ms
+	for one.book.RTT("n1").Value == 0 {
+		one.Report(nil)
+		time.Sleep(lay)
+		other.Hear()
+		other.Report(nil)
+		time.Sleep(lay)
+		one.Hear()
+	}
+	if rtt := one.book.RTT("n1").Value; rtt > lay/2 {
+		t.Errorf("the round trip is %v, with reports that lay for %v", rtt, lay)
 	}
 }
 

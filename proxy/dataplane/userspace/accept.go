@@ -5,6 +5,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"skerry.dev/skerry/internal/socket"
 	"skerry.dev/skerry/proxy/dataplane"
 )
 
@@ -66,7 +67,7 @@ func (l *loop) take(fd int, client, at netip.AddrPort) {
 	local := at
 	if at.Addr().IsUnspecified() {
 		var err error
-		if local, err = localOf(fd); err != nil {
+		if local, err = socket.LocalOf(fd); err != nil {
 			l.refuse(fd)
 			return
 		}

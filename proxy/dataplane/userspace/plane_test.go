@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"skerry.dev/skerry/internal/conntest"
+	"skerry.dev/skerry/internal/socket"
 	"skerry.dev/skerry/proxy/dataplane"
 	"skerry.dev/skerry/proxy/dataplane/planetest"
 )
@@ -262,7 +263,7 @@ func full(t *testing.T) string {
 	if err := errors.Join(syscall.Bind(fd, &syscall.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}), syscall.Listen(fd, 0)); err != nil {
 		t.Fatal(err)
 	}
-	at, err := localOf(fd)
+	at, err := socket.LocalOf(fd)
 	if err != nil {
 		t.Fatal(err)
 	}

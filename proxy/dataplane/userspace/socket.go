@@ -7,6 +7,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"skerry.dev/skerry/internal/socket"
 	"skerry.dev/skerry/proxy/dataplane"
 )
 
@@ -35,7 +36,7 @@ func listenTCP(at netip.AddrPort) (fd int, bound netip.AddrPort, err error) {
 		err = unix.Listen(fd, backlog)
 	}
 	if err == nil {
-		bound, err = localOf(fd)
+		bound, err = socket.LocalOf(fd)
 	}
 	if err != nil {
 		_ = unix.Close(fd)

@@ -25,17 +25,6 @@ func accept(listener int) (fd int, from netip.AddrPort, errno syscall.Errno) {
 	return int(n), socket.AddressOf(raw), 0 //nolint:gosec // a descriptor
 }
 
-// localOf is the address that a socket has here.
-func localOf(fd int) (netip.AddrPort, error) {
-	var raw [unix.SizeofSockaddrInet6]byte
-	size := uint32(len(raw))
-	_, _, errno := syscall.RawSyscall(unix.SYS_GETSOCKNAME, uintptr(fd), uintptr(unsafe.Pointer(&raw)), uintptr(unsafe.Pointer(&size))) //nolint:gosec // getsockname fills them
-	if errno != 0 {
-		return netip.AddrPort{}, errno
-	}
-	return socket.AddressOf(raw), nil
-}
-
 // connect begins a connection: an error of EINPROGRESS is none.
 func connect(fd int, to netip.AddrPort) error {
 	raw, size := socket.Address(to)

@@ -69,7 +69,7 @@ func (p *Plane) OpenFront(f Front) (netip.AddrPort, error) {
 	}
 	err = unix.Bind(fd, address(f.At))
 	if err == nil {
-		f.At, err = localOf(fd)
+		f.At, err = socket.LocalOf(fd)
 	}
 	if err != nil {
 		_ = unix.Close(fd)
