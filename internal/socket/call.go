@@ -67,6 +67,14 @@ func LocalOf(fd int) (netip.AddrPort, error) {
 	return AddressOf(raw), nil
 }
 
+// Family is that of an address's sockets.
+func Family(a netip.Addr) int {
+	if a.Unmap().Is4() {
+		return unix.AF_INET
+	}
+	return unix.AF_INET6
+}
+
 // Address is a struct sockaddr_in or sockaddr_in6, of a size; AddressOf reads it.
 func Address(a netip.AddrPort) (raw [unix.SizeofSockaddrInet6]byte, size uintptr) {
 	ip := a.Addr().Unmap()

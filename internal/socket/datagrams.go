@@ -26,11 +26,7 @@ type Datagrams struct {
 
 // ListenDatagrams takes datagrams at an address.
 func ListenDatagrams(at netip.AddrPort) (*Datagrams, error) {
-	family := unix.AF_INET
-	if at.Addr().Is6() {
-		family = unix.AF_INET6
-	}
-	fd, err := unix.Socket(family, unix.SOCK_DGRAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
+	fd, err := unix.Socket(Family(at.Addr()), unix.SOCK_DGRAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return nil, os.NewSyscallError("socket", err)
 	}

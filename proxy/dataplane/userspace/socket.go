@@ -18,7 +18,7 @@ const backlog = 4096
 // listenTCP listens at an address that other loops listen at as well. What is accepted is set up
 // as the listener is.
 func listenTCP(at netip.AddrPort) (fd int, bound netip.AddrPort, err error) {
-	fd, err = unix.Socket(family(at.Addr()), unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
+	fd, err = unix.Socket(socket.Family(at.Addr()), unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return -1, at, err
 	}
@@ -45,13 +45,6 @@ func listenTCP(at netip.AddrPort) (fd int, bound netip.AddrPort, err error) {
 	return fd, bound, nil
 }
 
-func family(a netip.Addr) int {
-	if a.Is4() || a.Is4In6() {
-		return unix.AF_INET
-	}
-	return unix.AF_INET6
-}
-
 // address is as the kernel wants it.
 func address(a netip.AddrPort) unix.Sockaddr {
 	if ip := a.Addr().Unmap(); ip.Is4() {
@@ -64,7 +57,7 @@ func address(a netip.AddrPort) unix.Sockaddr {
 // say at once the last packet of the handshake is that which says it: the kernel holds it back, for
 // 0.2 s at most (TCP_QUICKACK, tcp(7)).
 func call(to netip.AddrPort, says bool) (fd int, err error) {
-	fd, err = unix.Socket(family(to.Addr()), unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
+	fd, err = unix.Socket(socket.Family(to.Addr()), unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return -1, err
 	}

@@ -63,7 +63,7 @@ type session struct {
 // OpenFront carries datagrams that arrive at a front, and says where that is. Run, or
 // Close, closes it.
 func (p *Plane) OpenFront(f Front) (netip.AddrPort, error) {
-	fd, err := unix.Socket(family(f.At.Addr()), unix.SOCK_DGRAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
+	fd, err := unix.Socket(socket.Family(f.At.Addr()), unix.SOCK_DGRAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return f.At, fmt.Errorf("open front: %w", err)
 	}
@@ -159,7 +159,7 @@ func (l *loop) session(f *front, client netip.AddrPort) *session {
 
 // reach is a socket by which to talk to an endpoint.
 func (l *loop) reach(to netip.AddrPort) (fd int, err error) {
-	fd, err = unix.Socket(family(to.Addr()), unix.SOCK_DGRAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
+	fd, err = unix.Socket(socket.Family(to.Addr()), unix.SOCK_DGRAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return -1, err
 	}
