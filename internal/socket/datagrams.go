@@ -52,7 +52,8 @@ func ListenDatagrams(at netip.AddrPort) (*Datagrams, error) {
 func (d *Datagrams) Address() netip.AddrPort { return d.bound }
 
 // Take takes a datagram that has come, and says when, by the machine's clock; the error is EAGAIN
-// where none has. What of it has no room is lost.
+// where none has. What of it has no room is lost. Of the first datagrams of a machine on which no
+// other socket asks for such times, the kernel may say when they are taken.
 func (d *Datagrams) Take(into []byte) (n int, came time.Time, err error) {
 	err = d.with(func(fd int) error {
 		var errno syscall.Errno
