@@ -51,7 +51,7 @@ type Link struct {
 type ear struct {
 	hearing sync.Mutex
 	buffer  [64 << 10]byte
-	heardAt time.Duration // when what had come was taken last
+	heardAt time.Duration // all that had come by then has been taken
 }
 
 // counted are datagrams since the start.
@@ -109,14 +109,14 @@ func (l *Link) Counts() Counts {
 func (l *Link) Hear() {
 	l.hearing.Lock()
 	defer l.hearing.Unlock()
-	last := l.heardAt
-	l.heardAt = l.now()
+	began := l.now()
 	for range hearMost {
 		n, came, err := l.conn.Take(l.buffer[:])
-		if err != nil {
-			return // nothing more, or closed
+		if err != nil { // nothing more, or closed
+			l.heardAt = began
+			return
 		}
-		l.hear(l.buffer[:n], arrived(last, l.now(), time.Since(came)))
+		l.hear(l.buffer[:n], arrived(l.heardAt, l.now(), time.Since(came)))
 	}
 }
 
