@@ -3,6 +3,7 @@ package socket
 import (
 	"encoding/binary"
 	"net/netip"
+	"os"
 	"syscall"
 	"time"
 	"unsafe"
@@ -65,6 +66,16 @@ func LocalOf(fd int) (netip.AddrPort, error) {
 		return netip.AddrPort{}, errno
 	}
 	return AddressOf(raw), nil
+}
+
+// Bind gives a socket its address here.
+func Bind(fd int, at netip.AddrPort) error {
+	raw, size := Address(at)
+	_, _, errno := syscall.RawSyscall(unix.SYS_BIND, uintptr(fd), uintptr(unsafe.Pointer(&raw)), size) //nolint:gosec // bind reads it
+	if errno != 0 {
+		return os.NewSyscallError("bind", errno)
+	}
+	return nil
 }
 
 // Family is that of an address's sockets.

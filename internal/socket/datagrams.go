@@ -8,7 +8,6 @@ import (
 	"sync"
 	"syscall"
 	"time"
-	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -35,9 +34,8 @@ func ListenDatagrams(at netip.AddrPort) (*Datagrams, error) {
 		_ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUF, waitingMost)
 	}
 	err = os.NewSyscallError("setsockopt", unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_TIMESTAMPNS, 1))
-	raw, size := Address(at)
-	if _, _, errno := syscall.RawSyscall(unix.SYS_BIND, uintptr(fd), uintptr(unsafe.Pointer(&raw)), size); err == nil && errno != 0 { //nolint:gosec // bind reads it
-		err = os.NewSyscallError("bind", errno)
+	if err == nil {
+		err = Bind(fd, at)
 	}
 	if err == nil {
 		d.bound, err = LocalOf(fd)

@@ -30,7 +30,7 @@ func listenTCP(at netip.AddrPort) (fd int, bound netip.AddrPort, err error) {
 	}
 	setUp(fd)
 	if err == nil {
-		err = unix.Bind(fd, address(at))
+		err = socket.Bind(fd, at)
 	}
 	if err == nil {
 		err = unix.Listen(fd, backlog)
@@ -43,14 +43,6 @@ func listenTCP(at netip.AddrPort) (fd int, bound netip.AddrPort, err error) {
 		return -1, at, err
 	}
 	return fd, bound, nil
-}
-
-// address is as the kernel wants it.
-func address(a netip.AddrPort) unix.Sockaddr {
-	if ip := a.Addr().Unmap(); ip.Is4() {
-		return &unix.SockaddrInet4{Addr: ip.As4(), Port: int(a.Port())}
-	}
-	return &unix.SockaddrInet6{Addr: a.Addr().As16(), Port: int(a.Port())}
 }
 
 // call begins a connection; it is there when the socket can be written to. Of who has something to

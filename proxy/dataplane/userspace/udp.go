@@ -67,7 +67,7 @@ func (p *Plane) OpenFront(f Front) (netip.AddrPort, error) {
 	if err != nil {
 		return f.At, fmt.Errorf("open front: %w", err)
 	}
-	err = unix.Bind(fd, address(f.At))
+	err = socket.Bind(fd, f.At)
 	if err == nil {
 		f.At, err = socket.LocalOf(fd)
 	}
