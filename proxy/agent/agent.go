@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"skerry.dev/skerry/internal/tick"
 	"skerry.dev/skerry/proxy/balance"
 	"skerry.dev/skerry/proxy/capture"
 	"skerry.dev/skerry/proxy/dataplane"
@@ -165,6 +166,10 @@ func (a *agent) serve(ctx context.Context) error {
 	if err := a.answer(ctx); err != nil {
 		return err
 	}
+	ticker, err := tick.New(reports.Every)
+	if err != nil {
+		return err
+	}
 	changes := make(chan snapshot.Change)
 	part := func(name string, run func() error) chan error {
 		done := make(chan error, 1)
@@ -192,19 +197,17 @@ func (a *agent) serve(ctx context.Context) error {
 		a.ask(ctx)
 		return nil
 	})
-	a.follow(ctx, changes)
+	a.follow(ctx, changes, ticker.C)
 	// What is not brought any more is not refused by who ends.
-	err := errors.Join(a.rules.Close(), <-watched, <-asked)
+	err = errors.Join(ticker.Close(), a.rules.Close(), <-watched, <-asked)
 	a.rules = nil
 	err = errors.Join(err, <-carried, <-copied, a.link.Close())
 	a.link = nil
 	return err
 }
 
-// follow takes changes, and measures, until ctx ends.
-func (a *agent) follow(ctx context.Context, changes <-chan snapshot.Change) {
-	every := time.NewTicker(reports.Every)
-	defer every.Stop()
+// follow takes changes, and measures with each tick, until ctx ends.
+func (a *agent) follow(ctx context.Context, changes <-chan snapshot.Change, ticks <-chan struct{}) {
 	for {
 		select {
 		case <-ctx.Done():
@@ -214,7 +217,7 @@ func (a *agent) follow(ctx context.Context, changes <-chan snapshot.Change) {
 			if a.ready.CompareAndSwap(false, true) {
 				a.log.Info("ready", "node", a.Node, "port", a.Port)
 			}
-		case <-every.C:
+		case <-ticks:
 			a.measure()
 			a.catchUp()
 		}

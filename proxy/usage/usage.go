@@ -12,7 +12,9 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -49,8 +51,8 @@ type group struct {
 }
 
 // freshFor is how long files stay open, and limits are taken to be what they were: they
-// change when somebody resizes a pod.
-const freshFor = time.Second
+// change when somebody resizes a pod, of which the kubelet takes some seconds as well.
+const freshFor = 5 * time.Second
 
 // A Sample is what a pod uses.
 type Sample struct {
@@ -136,13 +138,17 @@ func (r *Reader) Close() {
 	clear(r.found)
 }
 
-// text is that of an open file, until the next is read.
+// text is that of an open file, until the next is read. The kernel has it in memory, so that Go's
+// scheduler need not know of the call (docs/adr/0047-userspace-plane.md).
 func (r *Reader) text(fd int) ([]byte, error) {
 	if fd < 0 {
 		return nil, fs.ErrNotExist
 	}
-	n, err := unix.Pread(fd, r.buffer[:], 0)
-	return r.buffer[:max(n, 0)], err
+	n, _, errno := syscall.RawSyscall6(unix.SYS_PREAD64, uintptr(fd), uintptr(unsafe.Pointer(&r.buffer)), unsafe.Sizeof(r.buffer), 0, 0, 0) //nolint:gosec // pread fills it
+	if errno != 0 {
+		return nil, errno
+	}
+	return r.buffer[:n], nil
 }
 
 // refresh opens a group's files, and takes the least of its limits and of those that it is

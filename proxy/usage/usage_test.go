@@ -41,16 +41,16 @@ func TestVersion2(t *testing.T) {
 		t.Errorf("%+v, %v", got, err)
 	}
 	write(t, filepath.Join(pod, "cpu.max"), "max 10000\n")
-	if got, err := r.Read(uid, 500*time.Millisecond); err != nil || got.Cores != 2 {
-		t.Errorf("limits are read again after half a second: %+v, %v", got, err)
+	if got, err := r.Read(uid, 4*time.Second); err != nil || got.Cores != 2 {
+		t.Errorf("limits are read again after 4 seconds: %+v, %v", got, err)
 	}
-	if got, err := r.Read(uid, 2*time.Second); err != nil || got.Cores != 8 {
+	if got, err := r.Read(uid, 5*time.Second); err != nil || got.Cores != 8 {
 		t.Errorf("without a limit %+v, %v", got, err)
 	}
 	// What it is in has one.
 	write(t, filepath.Join(root, "kubepods.slice/cpu.max"), "5000 10000\n")
 	write(t, filepath.Join(root, "kubepods.slice/cpu.stat"), "usage_usec 2500000\n")
-	if got, err := r.Read(uid, 4*time.Second); err != nil || got.Cores != 0.5 || got.Node != (usage.Node{Cores: 0.5, Worked: 2500 * time.Millisecond}) {
+	if got, err := r.Read(uid, 10*time.Second); err != nil || got.Cores != 0.5 || got.Node != (usage.Node{Cores: 0.5, Worked: 2500 * time.Millisecond}) {
 		t.Errorf("below a limit of all pods %+v, %v", got, err)
 	}
 }
@@ -99,7 +99,7 @@ func TestComesAndGoes(t *testing.T) {
 	if err := os.RemoveAll(pod); err != nil {
 		t.Fatal(err)
 	}
-	is(7*time.Second, usage.ErrNoPod)
+	is(11*time.Second, usage.ErrNoPod)
 	write(t, filepath.Join(pod, "cpuacct.usage"), "nonsense\n")
 	if _, err := r.Read(uid, 20*time.Second); err == nil || errors.Is(err, usage.ErrNoPod) {
 		t.Errorf("of nonsense: %v", err)
