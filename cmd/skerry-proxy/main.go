@@ -18,6 +18,7 @@ import (
 
 	"skerry.dev/skerry/internal/console"
 	"skerry.dev/skerry/internal/loopback"
+	"skerry.dev/skerry/internal/thread"
 	"skerry.dev/skerry/proxy/agent"
 	"skerry.dev/skerry/proxy/cli"
 	"skerry.dev/skerry/proxy/source"
@@ -60,7 +61,11 @@ func command() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return agent.Run(c.Context(), config, cluster, slog.New(slog.NewJSONHandler(os.Stderr, nil)))
+			log := slog.New(slog.NewJSONHandler(os.Stderr, nil))
+			if err := thread.Batch(); err != nil {
+				log.Warn("connections take more CPU time: they interrupt who computes", "reason", err)
+			}
+			return agent.Run(c.Context(), config, cluster, log)
 		},
 	}
 	f := c.Flags()

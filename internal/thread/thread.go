@@ -1,10 +1,13 @@
 // Package thread runs functions on OS threads of their own, for what the kernel keeps of
-// each thread: its namespaces, control groups and priority.
+// each thread: its namespaces, control groups and how it is scheduled.
 package thread
 
 import (
+	"errors"
 	"fmt"
+	"os"
 	"runtime"
+	"strconv"
 
 	"golang.org/x/sys/unix"
 )
@@ -45,4 +48,40 @@ func InNet(fd int, f func() error) error {
 		}
 		return f()
 	})
+}
+
+// Batch has all threads of this process, and those that they begin, interrupt nobody when they wake
+// (SCHED_BATCH, sched(7)): where no core is idle they wait for their turn, and find more to do then.
+// Their priority stays what it is.
+func Batch() error {
+	done := map[string]bool{}
+	for before := -1; before < len(done); { // one that was not yet asked may have begun others
+		before = len(done)
+		threads, err := os.ReadDir("/proc/self/task")
+		if err != nil {
+			return fmt.Errorf("list threads: %w", err)
+		}
+		for _, t := range threads {
+			if done[t.Name()] {
+				continue
+			}
+			done[t.Name()] = true
+			id, err := strconv.Atoi(t.Name())
+			if err == nil {
+				err = batch(id)
+			}
+			if err != nil && !errors.Is(err, unix.ESRCH) { // that has ended
+				return fmt.Errorf("schedule thread %s as SCHED_BATCH: %w", t.Name(), err)
+			}
+		}
+	}
+	return nil
+}
+
+func batch(id int) error {
+	is, err := unix.SchedGetAttr(id, 0)
+	if err != nil {
+		return err
+	}
+	return unix.SchedSetAttr(id, &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_BATCH, Nice: is.Nice}, 0)
 }

@@ -63,3 +63,36 @@ func TestInFreshNetHasNoInterfaceButItsOwn(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+// All threads are asked, and those that begin later as well; their priority stays.
+func TestBatch(t *testing.T) {
+	var nice int
+	err := thread.Do(func() error { // one more, which is there already
+		if err := unix.Setpriority(unix.PRIO_PROCESS, 0, 3); err != nil {
+			return err
+		}
+		if err := thread.Batch(); err != nil {
+			return err
+		}
+		attributes, err := unix.SchedGetAttr(0, 0)
+		nice = int(attributes.Nice)
+		return err
+	})
+	if err != nil || nice != 3 {
+		t.Errorf("of nice 3 it is %d, %v", nice, err)
+	}
+	err = thread.Do(func() error {
+		threads, err := os.ReadDir("/proc/self/task")
+		for _, f := range threads {
+			id, _ := strconv.Atoi(f.Name())
+			attributes, err := unix.SchedGetAttr(id, 0)
+			if err == nil && attributes.Policy != unix.SCHED_BATCH {
+				t.Errorf("thread %s has policy %d", f.Name(), attributes.Policy)
+			}
+		}
+		return err
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
