@@ -121,13 +121,13 @@ func queued(inFlight ...float64) View {
 
 func TestCostLeavesHomeForAClearGain(t *testing.T) {
 	b := newWith(t, Options{Policy: Cost}, queued(0, 0, 0))
-	// Away costs two round trips of 10 ms and 2 ms of service; home 2 ms and 10 more for
-	// each that waits: 3 in flight are 22 ms, 4 are 32.
-	if got := picks(t, b, 0, 4); got["a"] != 4 {
-		t.Errorf("the first 4 went %v", got)
+	// Away costs two round trips of 10 ms and 2 ms of service; home 2 ms and 6 more for
+	// each that waits: 4 in flight are 20 ms, 5 are 26.
+	if got := picks(t, b, 0, 5); got["a"] != 5 {
+		t.Errorf("the first 5 went %v", got)
 	}
 	if got := picks(t, b, 0, 1); got["a"] == 1 {
-		t.Error("the 5th stayed, though away is nearer")
+		t.Error("the 6th stayed, though away is nearer")
 	}
 }
 

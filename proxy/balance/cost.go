@@ -18,6 +18,9 @@ const (
 	leaveShare = 0.9
 )
 
+// waitsMost is how many service times a request waits at a node that is as busy as home.
+const waitsMost = 2
+
 // fewAtHome is how many this proxy may have in flight at home and try nobody whose round
 // trip is not known: a client that has its answer may ask again before the last has ended.
 const fewAtHome = 2
@@ -107,10 +110,9 @@ func (p *cost) pick(f *field, now time.Duration) *endpoint {
 
 // weight is how much a queue weighs where home is left for a node. At 1 it is the time
 // that it takes. More has cores worked that would idle, at the price of longer ways; so it
-// is soon less where something waits at that node, and none idles.
+// is less where something waits at that node, and 1 where waitsMost do: none idles.
 func (p *cost) weight(away *node, now time.Duration) float64 {
-	waits := 1 + p.waiting(away, now)
-	return 1 + (p.Gamma-1)/(waits*waits)
+	return 1 + (p.Gamma-1)*max(0, 1-p.waiting(away, now)/waitsMost)
 }
 
 // lighter is of two of a node's endpoints the one with less in flight.

@@ -37,7 +37,7 @@ type Options struct {
 	// Weights are those of CPU, RAM and latency in RAP's score. Default 1/3 each.
 	Weights [3]float64
 
-	// Gamma is how much a queue weighs in cost where others idle. Default 10.
+	// Gamma is how much a queue weighs in cost where others idle. Default 6.
 	Gamma float64
 	// QueueAge, RTTAge and UsageAge are how old a report may be to count.
 	// Defaults: 1 s, 10 s, 60 s.
@@ -53,7 +53,7 @@ func (o Options) withDefaults() Options {
 		o.Weights = [3]float64{1. / 3, 1. / 3, 1. / 3}
 	}
 	o.Cycle = or(o.Cycle, time.Second)
-	o.Gamma = or(o.Gamma, 10)
+	o.Gamma = or(o.Gamma, 6)
 	o.QueueAge, o.RTTAge, o.UsageAge = or(o.QueueAge, time.Second), or(o.RTTAge, 10*time.Second), or(o.UsageAge, time.Minute)
 	o.Eject = o.Eject || o.Policy == Cost
 	return o
