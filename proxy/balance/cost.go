@@ -18,7 +18,7 @@ const (
 	leaveShare = 0.9
 )
 
-// waitsMost is how many service times a request waits at a node that is as busy as home.
+// waitsMost is for how many service times a request waits at a node that has no time to spare.
 const waitsMost = 2
 
 // fewAtHome is how many this proxy may have in flight at home and try nobody whose round
@@ -110,7 +110,7 @@ func (p *cost) pick(f *field, now time.Duration) *endpoint {
 
 // weight is how much a queue weighs where home is left for a node. At 1 it is the time
 // that it takes. More has cores worked that would idle, at the price of longer ways; so it
-// is less where something waits at that node, and 1 where waitsMost do: none idles.
+// is less where something waits at that node, and 1 from waitsMost on.
 func (p *cost) weight(away *node, now time.Duration) float64 {
 	return 1 + (p.Gamma-1)*max(0, 1-p.waiting(away, now)/waitsMost)
 }
