@@ -225,6 +225,9 @@ func (b *Balancer) node(name string) *node {
 
 // gather lists for the policy who takes connections.
 func (b *Balancer) gather(now time.Duration) {
+	if b.options.Eject {
+		readmit(b.all, now)
+	}
 	f := &b.field
 	f.endpoints, f.nodes, f.remote, f.local, b.back = f.endpoints[:0], f.nodes[:0], f.remote[:0], nil, 0
 	for _, n := range b.byNode {

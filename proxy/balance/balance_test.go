@@ -215,6 +215,27 @@ func TestEjection(t *testing.T) {
 	}
 }
 
+// Where who took connections is gone, one that was left out takes them again: there is
+// nobody better.
+func TestEjectedAloneIsAsked(t *testing.T) {
+	v := three()
+	b := newWith(t, Options{Policy: RoundRobin, Eject: true}, v)
+	for range 3 * failuresMax {
+		ticket, _ := b.Pick(0)
+		b.Done(ticket, 0, map[bool]Outcome{true: Failed, false: Served}[ticket.Node == "b"])
+	}
+	v.Endpoints = v.Endpoints[:2]
+	b.Update(v, ms)
+	if got := picks(t, b, ms, 10); got["a"] != 10 {
+		t.Errorf("one of two is left out, and 10 connections went %v", got)
+	}
+	v.Endpoints = v.Endpoints[1:]
+	b.Update(v, 2*ms)
+	if got := picks(t, b, 2*ms, 10); got["b"] != 10 {
+		t.Errorf("10 connections went %v", got)
+	}
+}
+
 func TestSlowStart(t *testing.T) {
 	v := queued(0, 0, 0)
 	v.Nodes[1].RTT, v.Nodes[2].RTT = Known(2*ms, 0), Known(2*ms, 0)

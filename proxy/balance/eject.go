@@ -1,6 +1,10 @@
 package balance
 
-import "time"
+import (
+	"cmp"
+	"slices"
+	"time"
+)
 
 // An endpoint that fails failuresMax times in a row is left out for ejectedFirst, then
 // for twice as long each time, up to ejectedMost. Back again, its costs are held to be
@@ -53,4 +57,22 @@ func (s *standing) judge(now time.Duration, served bool, out, all int) bool {
 	s.times++
 	s.failures = 0
 	return true
+}
+
+// readmit has those back that would return next, while more than half are left out: who took
+// connections is gone.
+func readmit(all []*endpoint, now time.Duration) {
+	var out []*endpoint
+	for _, e := range all {
+		if e.standing.out(now) {
+			out = append(out, e)
+		}
+	}
+	if 2*len(out) <= len(all) {
+		return
+	}
+	slices.SortFunc(out, func(a, b *endpoint) int { return cmp.Compare(a.standing.until, b.standing.until) })
+	for _, e := range out[:len(out)-len(all)/2] {
+		e.standing.until = now
+	}
 }
