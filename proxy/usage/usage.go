@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -209,8 +210,18 @@ func (r *Reader) group(uid string, now time.Duration) (*group, error) {
 	if now < r.next {
 		return nil, fmt.Errorf("%w: %s", ErrNoPod, uid)
 	}
-	seen := 0
-	err := filepath.WalkDir(r.groups, func(path string, d fs.DirEntry, err error) error {
+	r.keep(r.search())
+	if g, ok := r.found[uid]; ok {
+		return g, nil
+	}
+	r.next = now + searchEvery
+	return nil, fmt.Errorf("%w: %s", ErrNoPod, uid)
+}
+
+// search is where the control groups of pods are, by UID.
+func (r *Reader) search() map[string]string {
+	found, seen := map[string]string{}, 0
+	_ = filepath.WalkDir(r.groups, func(path string, d fs.DirEntry, err error) error { // what cannot be read is not found
 		switch {
 		case err != nil:
 			return nil //nolint:nilerr // one that has gone meanwhile
@@ -221,18 +232,31 @@ func (r *Reader) group(uid string, now time.Duration) (*group, error) {
 		}
 		seen++
 		if pod, ok := podOf(d.Name()); ok {
-			if below, err := filepath.Rel(r.groups, path); err == nil && r.found[pod] == nil {
-				r.found[pod] = &group{path: below, worked: -1, all: -1, used: -1}
+			if below, err := filepath.Rel(r.groups, path); err == nil && found[pod] == "" {
+				found[pod] = below
 			}
 			return fs.SkipDir
 		}
 		return nil
 	})
-	if g, ok := r.found[uid]; ok {
-		return g, err
+	return found
+}
+
+// keep has the groups that were found, and closes those that are gone: of a pod that ends
+// nobody asks any more.
+func (r *Reader) keep(found map[string]string) {
+	maps.DeleteFunc(r.found, func(pod string, g *group) bool {
+		gone := found[pod] == ""
+		if gone {
+			g.close()
+		}
+		return gone
+	})
+	for pod, path := range found {
+		if r.found[pod] == nil {
+			r.found[pod] = &group{path: path, worked: -1, all: -1, used: -1}
+		}
 	}
-	r.next = now + searchEvery
-	return nil, errors.Join(fmt.Errorf("%w: %s", ErrNoPod, uid), err)
 }
 
 // podOf a group's name is the UID of the pod that it is of: 36 characters, or of a pod

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -145,6 +146,46 @@ func TestGoesWhileOpen(t *testing.T) {
 			t.Error(err)
 		}
 	}
+}
+
+// Of a pod that ends nobody asks any more: its files are closed when another begins.
+func TestEndedPodsAreClosed(t *testing.T) {
+	root := t.TempDir()
+	write(t, filepath.Join(root, "cpuacct/other"), "")
+	r, err := usage.New(root, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(r.Close)
+	for i := range 10 {
+		pod := fmt.Sprintf("%s%02d", uid[:34], i)
+		group := filepath.Join(root, "cpuacct/kubepods/pod"+pod)
+		write(t, filepath.Join(group, "cpuacct.usage"), "5\n")
+		if _, err := r.Read(pod, 0); err != nil {
+			t.Fatal(err)
+		}
+		if open := openBelow(t, root); open != 1 {
+			t.Fatalf("%d files are open after pod %d", open, i)
+		}
+		if err := os.RemoveAll(group); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// openBelow is how many files below a folder this process has open.
+func openBelow(t *testing.T, folder string) (n int) {
+	t.Helper()
+	all, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, fd := range all {
+		if path, err := os.Readlink("/proc/self/fd/" + fd.Name()); err == nil && strings.HasPrefix(path, folder) {
+			n++
+		}
+	}
+	return n
 }
 
 // BenchmarkRead is one of a pod ten times a second.
