@@ -17,6 +17,7 @@ import (
 	"skerry.dev/skerry/fabric/gateway"
 	"skerry.dev/skerry/fabric/snapshot"
 	"skerry.dev/skerry/fabric/source/file"
+	"skerry.dev/skerry/internal/changes"
 	"skerry.dev/skerry/internal/console"
 	"skerry.dev/skerry/internal/loopback"
 	"skerry.dev/skerry/internal/strict"
@@ -72,6 +73,7 @@ const resourcesEvery = time.Second
 // serve runs the gateway by the files of a folder, as they are and as they change. What
 // cannot be read is told, and things stay as they were.
 func serve(ctx context.Context, config gateway.Config, resources string) error {
+	since := changes.Now(resources)
 	first, err := file.Read(resources)
 	if err != nil {
 		return err
@@ -82,7 +84,7 @@ func serve(ctx context.Context, config gateway.Config, resources string) error {
 		return err
 	}
 	next := make(chan *snapshot.Snapshot)
-	go file.Watch(ctx, resources, resourcesEvery, func(s *snapshot.Snapshot, err error) {
+	go file.Watch(ctx, resources, since, resourcesEvery, func(s *snapshot.Snapshot, err error) {
 		if err != nil {
 			g.ResourcesFailed(err)
 			return

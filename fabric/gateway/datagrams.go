@@ -15,6 +15,7 @@ import (
 	"skerry.dev/skerry/fabric/flow"
 	"skerry.dev/skerry/fabric/identity"
 	"skerry.dev/skerry/fabric/ledger"
+	"skerry.dev/skerry/fabric/policy"
 	"skerry.dev/skerry/fabric/snapshot"
 	"skerry.dev/skerry/fabric/transport"
 	"skerry.dev/skerry/fabric/transport/datagram"
@@ -37,7 +38,7 @@ type datagrams struct {
 // datagramLink is one that is kept.
 type datagramLink struct {
 	*datagram.Link
-	peer string
+	way
 	stop context.CancelFunc
 }
 
@@ -134,7 +135,7 @@ func (d *datagrams) callLocked(ctx context.Context, s *snapshot.Snapshot, called
 		}
 		within, stop := context.WithCancel(ctx)
 		link := datagram.NewLink(w.address, d.g.identity.Client(w.peer, datagram.Protocol), &d.drops, func(err error) { d.tell(w, err) })
-		links[w] = datagramLink{link, w.peer, stop}
+		links[w] = datagramLink{link, w, stop}
 		d.g.running.Go(func() { link.Keep(within) })
 	}
 	d.links.Store(&links)
@@ -158,7 +159,7 @@ func (d *datagrams) offered(from identity.Name) (*datagram.Link, error) {
 		return other.reverse && other.peer == w.peer && l.Path() == transport.Path{}
 	})
 	link := datagram.NewOfferedLink(d.g.identity.CheckCaller, &d.drops, func(err error) { d.tell(w, err) })
-	links[w] = datagramLink{link, w.peer, link.End}
+	links[w] = datagramLink{link, w, link.End}
 	d.links.Store(&links)
 	return link, nil
 }
@@ -188,8 +189,9 @@ func (d *datagrams) listenForLocked(ctx context.Context, wanted map[netip.AddrPo
 	var failed []error
 	for address, i := range wanted {
 		if f := d.fronts[address]; f != nil {
-			f.of.Store(i)
-			f.recheck()
+			if f.of.Swap(i) != i { // by another snapshot
+				f.recheck()
+			}
 			continue
 		}
 		f, err := newUDPFront(d, address, i)
@@ -204,21 +206,31 @@ func (d *datagrams) listenForLocked(ctx context.Context, wanted map[netip.AddrPo
 	return errors.Join(failed...)
 }
 
-// reachable are the links to those peers that policies let a client call, in the order in
-// which to try them; and else why there are none. While some are ready no others are tried.
-func (d *datagrams) reachable(i *snapshot.Import, c transport.Client) (links []datagramLink, why string) {
-	why = "no peer can be called"
-	s, kept := d.g.state.Load(), *d.links.Load()
-	from := d.g.local(s, c)
+// listens says whether clients can call at an address.
+func (d *datagrams) listens(at netip.AddrPort) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.fronts[at] != nil
+}
+
+// reachable are the links to those peers that policies let who asks call, in the order in
+// which to try them, with what they say of each peer; and else why there are none. While some
+// are ready no others are tried.
+func (d *datagrams) reachable(i *snapshot.Import, entry *ledger.Stream) (links []datagramLink, allowed map[string]policy.Decision, why string) {
+	why, allowed = "no peer can be called", map[string]policy.Decision{}
+	s, kept, from := d.g.state.Load(), *d.links.Load(), entry.Record().From
 	for _, name := range i.From {
+		decision := s.policies.Decide(from, flow.To(name, i.Target))
+		entry.Decided(name, name, decision)
+		if !decision.Allowed {
+			why = decision.String()
+			continue
+		}
 		p := s.Peer(name)
 		if p == nil {
 			continue
 		}
-		if decision := s.policies.Decide(from, flow.To(name, i.Target)); !decision.Allowed {
-			why = decision.String()
-			continue
-		}
+		allowed[name] = decision
 		for _, address := range p.Gateways {
 			if l, has := kept[way{peer: name, address: address, transport: datagram.Protocol}]; has {
 				links = append(links, l)
@@ -230,7 +242,7 @@ func (d *datagrams) reachable(i *snapshot.Import, c transport.Client) (links []d
 			}
 		}
 	}
-	return inOrder(links), why
+	return inOrder(links), allowed, why
 }
 
 func inOrder(links []datagramLink) (ordered []datagramLink) {
@@ -297,13 +309,11 @@ type udpBackend struct {
 
 // Allow implements datagram.Backend.
 func (b *udpBackend) Allow(peer identity.Name, r transport.Request) error {
-	r.Traffic = transport.NewTraffic(time.Now())
 	return b.allow(peer, r, transport.UDP)
 }
 
 // Dial implements datagram.Backend.
 func (b *udpBackend) Dial(ctx context.Context, peer identity.Name, r transport.Request) (*net.UDPConn, error) {
-	r.Traffic = transport.NewTraffic(time.Now())
 	entry, e, err := b.granted(peer, r, b.state.Load())
 	if err != nil {
 		return nil, err
@@ -313,6 +323,7 @@ func (b *udpBackend) Dial(ctx context.Context, peer identity.Name, r transport.R
 	for k := range uint64(len(e.Backends)) {
 		conn, err := new(net.Dialer).DialContext(ctx, "udp", e.Backends[(first+k)%uint64(len(e.Backends))])
 		if err == nil {
+			b.carries(entry, peer, r.Traffic)
 			return conn.(*net.UDPConn), nil
 		}
 		why = err.Error()

@@ -101,9 +101,14 @@ func (b backend) Dial(ctx context.Context, peer identity.Name, r transport.Reque
 	if err != nil {
 		return nil, b.refuse(entry, ledger.ReasonNoBackend, err.Error())
 	}
-	entry.Via(peer.Gateway)
 	r.Traffic.Pace(now.paces[peer.Cluster])
-	r.Traffic.Opened()
-	r.Traffic.OnEnd(entry.End)
+	b.carries(entry, peer, r.Traffic)
 	return conn, nil
+}
+
+// carries accounts for a stream whose service has been reached.
+func (b backend) carries(entry *ledger.Stream, peer identity.Name, t *transport.Traffic) {
+	entry.Via(peer.Gateway)
+	t.Opened()
+	t.OnEnd(entry.End)
 }

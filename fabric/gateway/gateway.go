@@ -60,7 +60,7 @@ type Connections struct {
 // Gateway is one that runs. It is safe for concurrent use.
 type Gateway struct {
 	config   Config
-	identity *identity.Store
+	identity own
 	log      *slog.Logger
 	state    atomic.Pointer[state]
 	running  sync.WaitGroup
@@ -80,6 +80,12 @@ type Gateway struct {
 	// callers are connections of peers.
 	callers map[*caller]bool
 	firsts  firsts
+}
+
+// own is the gateway's identity, and what its folder was before that was read.
+type own struct {
+	*identity.Store
+	read changes.State
 }
 
 // ways are those to peers' gateways.
@@ -112,12 +118,13 @@ const reloadEvery = time.Second
 
 // New makes a gateway.
 func New(config Config, log *slog.Logger) (*Gateway, error) {
+	read := changes.Now(config.Identity)
 	store, err := identity.Open(config.Identity)
 	if err != nil {
 		return nil, fmt.Errorf("read the identity: %w", err)
 	}
 	g := &Gateway{
-		config: config, identity: store, log: log,
+		config: config, identity: own{store, read}, log: log,
 		fronts: map[string]*front{}, ways: ways{map[way]link{}, map[way]context.CancelFunc{}}, callers: map[*caller]bool{},
 		peers: map[string]native.Peer{},
 	}
@@ -185,20 +192,37 @@ func (g *Gateway) Run(ctx context.Context, first *snapshot.Snapshot, next <-chan
 	if err := g.apply(hard, first); err != nil {
 		return err
 	}
-	g.running.Go(func() { changes.Watch(hard, g.config.Identity, reloadEvery, g.reload) })
+	g.running.Go(func() { changes.Watch(hard, g.config.Identity, g.identity.read, reloadEvery, g.reload) })
 	g.enter(admin.Serving)
 	g.log.Info("serving", "gateway", g.identity.Current().Name.String(), "peers", len(first.Peers))
 	g.running.Go(func() { g.awaitReady(hard) })
+	g.follow(ctx, hard, next)
+	g.drain()
+	return nil
+}
+
+// listenEvery is how often an address is tried that could not be had: who has it may leave.
+const listenEvery = time.Second
+
+// follow serves by each snapshot that comes until the context ends, what is open until hard does.
+func (g *Gateway) follow(ctx, hard context.Context, next <-chan *snapshot.Snapshot) {
+	again, lacking := time.NewTicker(listenEvery), false
+	defer again.Stop()
 	for {
 		select {
 		case s := <-next:
-			if err := g.apply(hard, s); err != nil {
+			err := g.apply(hard, s)
+			if lacking = err != nil; lacking {
 				g.log.Error("not all is served", "why", err.Error())
 			}
 			g.log.Info("reloaded", "peers", len(s.Peers), "exports", len(s.Exports), "imports", len(s.Imports), "policies", len(s.Policies))
+		case <-again.C:
+			if lacking && g.listenForAll(hard, g.state.Load().Snapshot) == nil {
+				lacking = false
+				g.log.Info("all is served")
+			}
 		case <-ctx.Done():
-			g.drain()
-			return nil
+			return
 		}
 	}
 }
@@ -208,6 +232,11 @@ func (g *Gateway) apply(ctx context.Context, s *snapshot.Snapshot) error {
 	g.prepare(s)
 	g.call(ctx, s.Peers)
 	g.offer(ctx, s.Peers)
+	return g.listenForAll(ctx, s)
+}
+
+// listenForAll listens for imports of both protocols.
+func (g *Gateway) listenForAll(ctx context.Context, s *snapshot.Snapshot) error {
 	return errors.Join(g.listenFor(ctx, s.Imports), g.datagrams.apply(ctx, s))
 }
 

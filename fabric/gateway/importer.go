@@ -24,8 +24,8 @@ type front struct {
 }
 
 // listenFor listens where the imports say, and no longer where they do not. Connections
-// that were taken stay. An address that cannot be had is told, and tried with the next
-// snapshot.
+// that were taken stay. An address that cannot be had is an error, and no other is left out
+// for it.
 func (g *Gateway) listenFor(ctx context.Context, imports []snapshot.Import) error {
 	wanted := map[string]*snapshot.Import{}
 	for i := range imports {

@@ -75,16 +75,23 @@ func (s seen) has(t *testing.T, lines ...string) bool {
 func (s seen) record(t *testing.T, service string) (last *flow.Record) {
 	t.Helper()
 	conntest.Await(t, "a record of "+service, func() bool {
-		for r, err := range journal.Read(s.flows) {
-			if err != nil {
-				t.Fatal(err)
-			}
-			if r.Service.Name == service {
-				last = r
-			}
-		}
+		last = s.last(t, service)
 		return last != nil
 	})
+	return last
+}
+
+// last is the last of a service so far, nil where there is none.
+func (s seen) last(t *testing.T, service string) (last *flow.Record) {
+	t.Helper()
+	for r, err := range journal.Read(s.flows) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r.Service.Name == service {
+			last = r
+		}
+	}
 	return last
 }
 
@@ -345,4 +352,51 @@ func TestObservedDrain(t *testing.T) {
 	if r := s.record(t, "web"); r.Verdict != flow.Allowed || r.ToServiceBytes != 5 {
 		t.Errorf("got %+v", r)
 	}
+}
+
+// The status says at which addresses clients are heard. One that somebody else has is told, and
+// listened at once that has left.
+func TestListens(t *testing.T) {
+	tcp, udp := port(t), udpPort(t, "127.0.0.1")
+	s := udpImports(udp)
+	s.Imports = append(s.Imports, snapshot.Import{Target: target("web"), Listen: []netip.AddrPort{netip.MustParseAddrPort(tcp)}, From: []string{"c1"}})
+	next, config := make(chan *snapshot.Snapshot), gateway.Config{Identity: identitytest.New(t, "c2")["c2"], Admin: port(t)}
+	importer := seen{said: run(t, config, &snapshot.Snapshot{}, next), admin: config.Admin}
+	importer.said.await(t, "serving")
+	listens := func() (n int) {
+		for _, i := range importer.status(t).Imports {
+			if i.Listen[0].Listening {
+				n++
+			}
+		}
+		return n
+	}
+	endTCP, endUDP := taken(t, "tcp", tcp), taken(t, "udp", udp)
+	next <- s
+	importer.said.await(t, "not all is served", tcp, udp)
+	if n := listens(); n != 0 {
+		t.Errorf("%d of two addresses that others have are listened at", n)
+	}
+	endUDP()
+	conntest.Await(t, "the address of UDP", func() bool { return listens() == 1 })
+	endTCP()
+	conntest.Await(t, "the address of TCP", func() bool { return listens() == 2 })
+	importer.said.await(t, "all is served")
+}
+
+// taken has an address, until it is ended.
+func taken(t *testing.T, protocol, address string) (end func()) {
+	t.Helper()
+	var has io.Closer
+	var err error
+	if protocol == "udp" {
+		has, err = net.ListenPacket(protocol, address)
+	} else {
+		has, err = net.Listen(protocol, address)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { has.Close() })
+	return func() { has.Close() }
 }

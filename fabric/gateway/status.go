@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"maps"
 	"net"
+	"net/netip"
 	"slices"
 	"strings"
 	"time"
@@ -42,7 +43,7 @@ func (g *Gateway) status() *admin.Status {
 	for _, i := range at.Imports {
 		one := admin.Import{Service: i.Target, From: i.From}
 		for _, address := range i.Listen {
-			one.Listen = append(one.Listen, admin.Address{Address: address.String(), Listening: g.listens(address.String())})
+			one.Listen = append(one.Listen, admin.Address{Address: address.String(), Listening: g.listens(i.Protocol, address)})
 		}
 		s.Imports = append(s.Imports, one)
 	}
@@ -138,8 +139,11 @@ func (g *Gateway) callersNow(now time.Time) []admin.Caller {
 }
 
 // listens says whether clients can call at an address.
-func (g *Gateway) listens(address string) bool {
+func (g *Gateway) listens(protocol string, at netip.AddrPort) bool {
+	if protocol == transport.UDP {
+		return g.datagrams.listens(at)
+	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return g.fronts[address] != nil
+	return g.fronts[at.String()] != nil
 }

@@ -3,9 +3,11 @@ package gateway_test
 import (
 	"net"
 	"net/netip"
+	"path/filepath"
 	"testing"
 	"time"
 
+	"skerry.dev/skerry/fabric/flow"
 	"skerry.dev/skerry/fabric/gateway"
 	"skerry.dev/skerry/fabric/identity"
 	"skerry.dev/skerry/fabric/identity/identitytest"
@@ -110,6 +112,62 @@ func TestUDP(t *testing.T) {
 		if got := ask(t, dialUDP(t, net.JoinHostPort(c.ask, number)), "hello"); got != "ahello" {
 			t.Errorf("at %s asked at %s: got %q", c.listen, c.ask, got)
 		}
+	}
+}
+
+// What is said by UDP is seen as connections are: while it goes on, in the metrics and the status
+// of both ends, and when it is over, or was refused by either, in their records.
+func TestUDPObserved(t *testing.T) {
+	folders := identitytest.New(t, "c1", "c2")
+	peers, front, next := port(t), udpPort(t, "127.0.0.1"), make(chan *snapshot.Snapshot)
+	exporting := udpExports(udpEcho(t, "a"))
+	exporting.Exports = append(exporting.Exports, snapshot.Export{Target: udpTarget("gone"), Backends: []string{udpPort(t, "127.0.0.1")}})
+	exporter := observe(t, gateway.Config{Identity: folders["c1"], Listen: peers}, exporting)
+	config := gateway.Config{Identity: folders["c2"], Admin: port(t), Flows: filepath.Join(t.TempDir(), "flows"), Connections: gateway.Connections{Ahead: 1, Most: 16}}
+	importing := udpImports(front, peers)
+	importer := seen{run(t, config, importing, next), config.Admin, config.Flows}
+	importer.said.await(t, "datagrams connected")
+	if got := ask(t, dialUDP(t, front), "hello"); got != "ahello" {
+		t.Fatalf("got %q", got)
+	}
+	for who, d := range map[seen]string{importer: "import", exporter: "export"} {
+		labels := `{direction="` + d + `",peer="` + map[string]string{"import": "c1", "export": "c2"}[d] + `"} 1` + "\n"
+		conntest.Await(t, "an open flow in the metrics of the "+d, func() bool { return who.has(t, "streams"+labels, "streams_opened_total"+labels) })
+	}
+	if l := importer.status(t).Peers[0].Gateways[0]; l.Streams != 1 || l.SentBytesPerSecond <= 0 || l.ReceivedBytesPerSecond <= 0 {
+		t.Errorf("got %+v", l)
+	}
+	next <- &snapshot.Snapshot{Peers: importing.Peers, Policies: importing.Policies}
+	for who, d := range map[seen]flow.Direction{importer: flow.Import, exporter: flow.Export} {
+		r := who.record(t, "dns")
+		if r.Direction != d || r.Verdict != flow.Allowed || r.Policy != "all" || r.ToServiceBytes%5 != 0 || r.ToClientBytes == 0 || r.ToClientBytes%6 != 0 || r.OpenNs == 0 || r.FirstByteNs == 0 || r.TotalNs < r.FirstByteNs {
+			t.Errorf("%s: got %+v", d, r)
+		}
+		if (r.Client != "") != (d == flow.Import) || r.From[policy.Cluster] != "c2" || r.Cluster != "c1" {
+			t.Errorf("%s: got %+v", d, r)
+		}
+	}
+	for _, c := range []struct {
+		service     string
+		policies    []policy.Policy
+		here, there flow.Verdict
+	}{
+		{"gone", everyone(), flow.Refused, flow.Refused},
+		{"none", everyone(), flow.Refused, flow.Refused},
+		{"forbidden", nil, flow.Denied, ""},
+	} {
+		s := udpImports(front, peers)
+		s.Imports[0].Target, s.Policies = udpTarget(c.service), c.policies
+		next <- s
+		client := dialUDP(t, front)
+		said := func(who seen, v flow.Verdict) bool {
+			r := who.last(t, c.service)
+			return r != nil && r.Verdict == v && r.Why != "" && r.ToClientBytes == 0
+		}
+		conntest.Await(t, "records of "+c.service, func() bool {
+			_, _ = client.Write([]byte("x")) // there may be no connection yet
+			return said(importer, c.here) && (c.there == "" || said(exporter, c.there))
+		})
 	}
 }
 

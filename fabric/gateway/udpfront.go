@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"skerry.dev/skerry/fabric/flow"
+	"skerry.dev/skerry/fabric/ledger"
 	"skerry.dev/skerry/fabric/snapshot"
 	"skerry.dev/skerry/fabric/transport"
 	"skerry.dev/skerry/fabric/transport/datagram"
@@ -52,6 +53,7 @@ type clientFlow struct {
 	// flow is nil while there is none: then nothing is tried until a time.
 	flow  *datagram.Flow
 	peer  string
+	entry *ledger.Stream // of the flow
 	until time.Time
 	// why there is none, as the log was told; forgetting says that it is to be forgotten.
 	why        string
@@ -175,15 +177,18 @@ func (k flowKey) caller() transport.Client {
 // openLocked opens a flow to the first gateway that is ready, or says why it cannot.
 func (f *udpFront) openLocked(one *clientFlow) {
 	one.of = f.of.Load()
-	client := one.key.caller()
-	links, why := f.d.reachable(one.of, client)
-	request := transport.Request{Target: one.of.Target, Source: f.d.g.local(f.d.g.state.Load(), client), Client: client}
-	answer := f.answer(one.key)
+	client, g := one.key.caller(), f.d.g
+	request := transport.Request{Target: one.of.Target, Source: g.local(g.state.Load(), client), Client: client, Traffic: transport.NewTraffic(time.Now())}
+	entry := g.ledger.Begin(flow.Record{Direction: flow.Import, Service: one.of.Target, From: request.Source, Client: one.key.client.String()}, request.Traffic)
+	links, allowed, why := f.d.reachable(one.of, entry)
+	answer := f.answer(one.key, request.Traffic)
 	for k := range links {
 		l := links[(k+one.tries)%len(links)]
-		flow, err := l.Open(request, answer, func(code transport.Code) { f.ended(one, code) })
+		opened, err := l.Open(request, answer, func(code transport.Code) { f.ended(one, code) })
 		if err == nil {
-			one.flow, one.peer = flow, l.peer
+			entry.Chosen(l.peer, allowed[l.peer])
+			entry.Via(l.address).Opened()
+			one.flow, one.peer, one.entry = opened, l.peer, entry
 			return
 		}
 		why = err.Error()
@@ -192,16 +197,21 @@ func (f *udpFront) openLocked(one *clientFlow) {
 	if len(links) > 0 {
 		wait = missingFor
 	}
+	if why != one.why {
+		entry.Refuse(entry.Reason(), why)
+	}
 	f.refuseLocked(one, why, wait)
 }
 
 // answer sends what a service says to a client.
-func (f *udpFront) answer(key flowKey) func([]byte) {
+func (f *udpFront) answer(key flowKey, t *transport.Traffic) func([]byte) {
 	to, control := sockaddr(key.client), f.asked.control(key.at)
 	return func(b []byte) {
 		if err := datagram.SendNow(f.raw, b, control, to); err != nil {
 			f.d.drops.Socket.Add(1)
+			return
 		}
+		t.ToSocket(len(b))
 	}
 }
 
@@ -230,10 +240,15 @@ func (f *udpFront) refuseLocked(one *clientFlow, why string, wait time.Duration)
 func (f *udpFront) ended(one *clientFlow, code transport.Code) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	one.flow = nil
+	over := code == datagram.Over || code == transport.Leaving
+	if one.flow = nil; over {
+		one.entry.End(nil)
+	} else {
+		one.entry.End(&transport.Refusal{Code: code})
+	}
 	switch {
 	case f.flows[one.key] != one:
-	case code == datagram.Over, code == transport.Leaving:
+	case over:
 		f.removeLocked(one)
 	default:
 		one.tries++

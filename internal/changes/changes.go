@@ -15,30 +15,32 @@ import (
 	"time"
 )
 
-// Watch calls a function whenever a file in a folder has changed since it was called,
-// until the context ends.
-func Watch(ctx context.Context, folder string, every time.Duration, do func()) {
+// State is what a folder's files were at a time.
+type State string
+
+// Watch calls a function whenever a file in a folder has changed, until the context ends: at
+// first since a state, which is to be taken before the files are read.
+func Watch(ctx context.Context, folder string, since State, every time.Duration, do func()) {
 	tick := time.NewTicker(every)
 	defer tick.Stop()
-	last := stamp(folder)
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
 		}
-		if now := stamp(folder); now != last {
-			last = now
+		if now := Now(folder); now != since {
+			since = now
 			do()
 		}
 	}
 }
 
-// stamp is another text when something in a folder has changed.
-func stamp(folder string) string {
+// Now is the state of a folder.
+func Now(folder string) State {
 	entries, err := os.ReadDir(folder)
 	if err != nil {
-		return err.Error()
+		return State(err.Error())
 	}
 	var out strings.Builder
 	for _, e := range entries {
@@ -49,7 +51,7 @@ func stamp(folder string) string {
 		}
 		_, _ = fmt.Fprintln(&out, e.Name(), info.Size(), info.ModTime().UnixNano(), inode(info))
 	}
-	return out.String()
+	return State(out.String())
 }
 
 // inode is the number of a file in its file system.

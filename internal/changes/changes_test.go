@@ -25,11 +25,17 @@ func TestWatch(t *testing.T) {
 	must(os.WriteFile(file, []byte("1"), 0o600))
 	ctx, cancel := context.WithCancel(t.Context())
 	told, ended := make(chan struct{}, 100), make(chan struct{})
+	since := changes.Now(dir)
+	must(os.WriteFile(file, []byte("0000"), 0o600))
 	go func() {
-		changes.Watch(ctx, dir, time.Millisecond, func() { told <- struct{}{} })
+		changes.Watch(ctx, dir, since, time.Millisecond, func() { told <- struct{}{} })
 		close(ended)
 	}()
-	time.Sleep(50 * time.Millisecond) // it has looked once
+	select {
+	case <-told:
+	case <-time.After(20 * time.Second):
+		t.Error("a file that is written before it is watched is not told")
+	}
 	at := time.Now()
 	for name, change := range map[string]func(){
 		"a file that is written": func() { must(os.WriteFile(file, []byte("22"), 0o600)) },

@@ -20,9 +20,11 @@ type Flow struct {
 	lane   lane
 	c      *connection
 	stream *quic.Stream
-	// ended is told once by what code the peer has ended the flow, without the connection's
-	// lock.
-	ended func(transport.Code)
+	// traffic counts what is sent to the peer.
+	traffic *transport.Traffic
+	// ended is told once what the peer was told of the flow's end and what it has told, without
+	// the connection's lock.
+	ended func(told, heard transport.Code)
 
 	// The connection's lock is held for these.
 	receive func([]byte) // takes what the peer says, and never waits; nil until there is who does
@@ -42,6 +44,7 @@ func (f *Flow) Send(datagram []byte) {
 		f.c.drops.Late.Add(1)
 		return
 	}
+	f.traffic.ToPeer(len(datagram))
 	f.c.drops.Queue.Add(uint64(f.c.queue.add(&f.lane, append([]byte(nil), datagram...))))
 }
 
@@ -49,15 +52,15 @@ func (f *Flow) Send(datagram []byte) {
 func (f *Flow) End(code transport.Code) { f.end(code, Over) }
 
 // end ends the flow with what the peer is told of it and what it has told.
-func (f *Flow) end(tell, told transport.Code) {
+func (f *Flow) end(tell, heard transport.Code) {
 	if f.c.remove(f) {
-		f.tell(tell, told)
+		f.tell(tell, heard)
 	}
 }
 
 // tell says that the flow is over, once.
-func (f *Flow) tell(peer, here transport.Code) {
+func (f *Flow) tell(peer, heard transport.Code) {
 	f.stream.CancelWrite(quic.StreamErrorCode(peer))
 	f.stream.CancelRead(quic.StreamErrorCode(peer))
-	f.ended(here)
+	f.ended(peer, heard)
 }

@@ -156,7 +156,7 @@ func (l *Link) Open(r transport.Request, receive func([]byte), ended func(transp
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", transport.ErrNotOpened, err)
 	}
-	f := &Flow{lane: lane{flow: number(s)}, stream: s, receive: receive, ended: ended}
+	f := &Flow{lane: lane{flow: number(s)}, stream: s, traffic: r.Traffic, receive: receive, ended: func(_, heard transport.Code) { ended(heard) }}
 	c.add(f)
 	go f.call(r)
 	return f, nil

@@ -28,7 +28,8 @@ const (
 // Backend is a service's side of flows. Errors of type *transport.Refusal tell the peer
 // why.
 type Backend interface {
-	// Allow says why a peer may not call what it asks for, if it may not.
+	// Allow says why a peer may not call what it asks for, if it may not; of a flow that is open,
+	// whether it still may.
 	Allow(peer identity.Name, r transport.Request) error
 	// Dial makes a socket for calling it.
 	Dial(ctx context.Context, peer identity.Name, r transport.Request) (*net.UDPConn, error)
@@ -193,10 +194,12 @@ func (s *Server) streams(c *served) {
 		if err != nil {
 			return // the connection is over
 		}
-		f := &Flow{lane: lane{flow: number(stream)}, stream: stream}
+		f := &Flow{lane: lane{flow: number(stream)}, stream: stream, traffic: transport.NewTraffic(time.Now())}
 		socket := &socket{drops: s.drops, buffers: &s.buffers}
-		f.ended = func(transport.Code) {
-			socket.close()
+		f.ended = func(told, _ transport.Code) {
+			if socket.close() {
+				f.traffic.End(unreached(told))
+			}
 			c.forget(f)
 		}
 		c.add(f)
@@ -215,6 +218,7 @@ func (s *Server) answer(c *served, f *Flow, socket *socket) {
 		return
 	}
 	if err == nil {
+		r.Traffic = f.traffic
 		err = s.open(c, r, socket)
 	}
 	if err != nil {
@@ -223,11 +227,22 @@ func (s *Server) answer(c *served, f *Flow, socket *socket) {
 	}
 	c.remember(f, r)
 	c.attach(f, func(datagram []byte) {
-		if err := socket.write(datagram); err != nil {
+		sent, err := socket.write(datagram)
+		if err != nil {
 			f.End(transport.Unreachable)
 		}
+		r.Traffic.ToSocket(sent)
 	})
 	f.End(socket.read(f.Send))
+}
+
+// unreached is why a flow broke of which the peer is told so: that nobody is there shows only
+// when the service is spoken to. What else ends a flow is no fault.
+func unreached(told transport.Code) error {
+	if told == transport.Unreachable {
+		return &transport.Refusal{Code: told}
+	}
+	return nil
 }
 
 func (s *Server) open(c *served, r transport.Request, socket *socket) error {
@@ -240,7 +255,11 @@ func (s *Server) open(c *served, r transport.Request, socket *socket) error {
 	if err != nil {
 		return err
 	}
-	return socket.open(conn)
+	if err := socket.open(conn); err != nil {
+		r.Traffic.End(nil) // the peer has ended it meanwhile
+		return err
+	}
+	return nil
 }
 
 // remember notes what a flow has asked for.
@@ -326,6 +345,7 @@ func (s *Server) Recheck(trusted func(tls.ConnectionState) error) {
 			continue
 		}
 		for f, r := range c.asked() {
+			r.Traffic = transport.NewTraffic(time.Now()) // the flow's own goes on
 			if err := s.backend.Allow(c.peer, r); err != nil {
 				f.End(transport.CodeOf(err))
 			}

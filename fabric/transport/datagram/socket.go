@@ -34,27 +34,31 @@ func (s *socket) open(conn *net.UDPConn) error {
 	return nil
 }
 
-func (s *socket) close() {
+// close ends it, and says whether it was open.
+func (s *socket) close() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.closed = true
 	if s.conn != nil {
 		_ = s.conn.Close() // nothing is lost by it
 	}
+	return s.conn != nil
 }
 
-// write passes a datagram on to the service, where its socket has room. An error is that
-// nobody is there.
-func (s *socket) write(datagram []byte) error {
-	err := SendNow(s.raw, datagram, nil, nil)
+// write passes a datagram on to the service, where its socket has room, and says how much
+// went. An error is that nobody is there.
+func (s *socket) write(datagram []byte) (sent int, err error) {
+	err = SendNow(s.raw, datagram, nil, nil)
 	switch {
-	case err == nil, errors.Is(err, net.ErrClosed):
-		return nil
+	case err == nil:
+		return len(datagram), nil
+	case errors.Is(err, net.ErrClosed):
+		return 0, nil
 	case errors.Is(err, unix.ECONNREFUSED):
-		return err
+		return 0, err
 	}
 	s.drops.Socket.Add(1)
-	return nil
+	return 0, nil
 }
 
 // SendNow sends a datagram if the socket has room for it, and does not wait for that.
