@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"skerry.dev/skerry/internal/changes"
 	"skerry.dev/skerry/internal/tick"
 	"skerry.dev/skerry/proxy/balance"
 	"skerry.dev/skerry/proxy/capture"
@@ -94,11 +95,12 @@ type planes struct {
 func Run(ctx context.Context, config Config, cluster Cluster, log *slog.Logger) error {
 	a := &agent{Config: config, cluster: cluster, log: log, start: time.Now(), fronts: map[frontKey]openFront{}, pods: podUse{last: map[snapshot.Key]reported{}}, spoken: spoken{sent: map[snapshot.Key]map[string]flown{}}, metrics: newMetrics()}
 	a.table = dispatch.NewTable(config.Node, a.now)
+	keysRead := changes.Now(a.Keys) // before they are
 	a.health = &health{log: log, here: config.Here, answers: map[snapshot.Key]*answer{}}
 	if err := a.open(); err != nil {
 		return errors.Join(err, a.close())
 	}
-	return errors.Join(a.serve(ctx), a.close())
+	return errors.Join(a.serve(ctx, keysRead), a.close())
 }
 
 // now is the time since the proxy began.
@@ -159,8 +161,9 @@ func (a *agent) close() (err error) {
 	return err
 }
 
-// serve has all parts go on until ctx ends, or one of them cannot.
-func (a *agent) serve(ctx context.Context) error {
+// serve has all parts go on until ctx ends, or one of them cannot. The keys are what their
+// folder had in a state.
+func (a *agent) serve(ctx context.Context, keysRead changes.State) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	if err := a.answer(ctx); err != nil {
@@ -170,7 +173,7 @@ func (a *agent) serve(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	changes := make(chan snapshot.Change)
+	told := make(chan snapshot.Change)
 	part := func(name string, run func() error) chan error {
 		done := make(chan error, 1)
 		go func() {
@@ -188,7 +191,7 @@ func (a *agent) serve(ctx context.Context) error {
 	watched := part("watch", func() error {
 		return a.cluster.Watch(ctx, func(c snapshot.Change) {
 			select {
-			case changes <- c:
+			case told <- c:
 			case <-ctx.Done():
 			}
 		})
@@ -197,22 +200,47 @@ func (a *agent) serve(ctx context.Context) error {
 		a.ask(ctx)
 		return nil
 	})
-	a.follow(ctx, changes, ticker.C)
+	renewed := part("keys", func() error {
+		a.watchKeys(ctx, keysRead, keysEvery)
+		return nil
+	})
+	a.follow(ctx, told, ticker.C)
 	// What is not brought any more is not refused by who ends.
-	err = errors.Join(ticker.Close(), a.rules.Close(), <-watched, <-asked)
+	err = errors.Join(ticker.Close(), a.rules.Close(), <-watched, <-asked, <-renewed)
 	a.rules = nil
 	err = errors.Join(err, <-carried, <-copied, a.link.Close())
 	a.link = nil
 	return err
 }
 
+// keysEvery is how often is looked whether there are other keys.
+const keysEvery = 10 * time.Second
+
+// watchKeys has reports signed by other keys when these change, at first since a state, until
+// ctx ends; where they cannot be read, by those of before.
+func (a *agent) watchKeys(ctx context.Context, since changes.State, every time.Duration) {
+	if a.Keys == "" {
+		<-ctx.Done()
+		return
+	}
+	changes.Watch(ctx, a.Keys, since, every, func() {
+		keys, err := reports.ReadKeys(a.Keys)
+		if err != nil {
+			a.log.Error("the keys stay as they were", "reason", err)
+			return
+		}
+		a.link.SetKeys(keys)
+		a.log.Info("new keys", "number", len(keys))
+	})
+}
+
 // follow takes changes, and measures with each tick, until ctx ends.
-func (a *agent) follow(ctx context.Context, changes <-chan snapshot.Change, ticks <-chan struct{}) {
+func (a *agent) follow(ctx context.Context, told <-chan snapshot.Change, ticks <-chan struct{}) {
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case c := <-changes:
+		case c := <-told:
 			a.change(c)
 			if a.ready.CompareAndSwap(false, true) {
 				a.log.Info("ready", "node", a.Node, "port", a.Port)

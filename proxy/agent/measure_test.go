@@ -1,7 +1,10 @@
 package agent
 
 import (
+	"bytes"
+	"context"
 	"fmt"
+	"log/slog"
 	"maps"
 	"net"
 	"net/netip"
@@ -10,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"skerry.dev/skerry/internal/changes"
 	"skerry.dev/skerry/internal/conntest"
 	"skerry.dev/skerry/internal/netnstest"
 	"skerry.dev/skerry/proxy/dispatch"
@@ -37,6 +41,59 @@ func TestQuiet(t *testing.T) {
 	if sent := link.Counts().Sent; sent != seconds {
 		t.Errorf("%d reports in %d s", sent, seconds)
 	}
+}
+
+// Reports are believed by the keys that the folder has, also when another is put there, and by
+// those of before while it has nothing that would do.
+func TestKeysChange(t *testing.T) {
+	folder := t.TempDir()
+	write := func(name string, key []byte) {
+		if err := os.WriteFile(filepath.Join(folder, name), key, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	listen := func(node string, keys ...[]byte) *reports.Link {
+		link, err := reports.Listen(netip.MustParseAddrPort("127.0.0.1:0"), reports.NewBook(node, 1), func() time.Duration { return time.Second })
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = link.Close() })
+		link.SetKeys(keys)
+		return link
+	}
+	first, second := make([]byte, reports.KeyLeast), bytes.Repeat([]byte{1}, reports.KeyLeast)
+	write("a", first)
+	since := changes.Now(folder)
+	a := &agent{Config: Config{Keys: folder}, link: listen("n1", first), log: slog.New(slog.DiscardHandler)}
+	peer := listen("n2", second)
+	peer.SetPeers(map[string]netip.AddrPort{"n1": a.link.Address()})
+	forged := func() bool {
+		before := a.link.Counts()
+		conntest.Await(t, "a report", func() bool {
+			peer.Report(nil)
+			a.link.Hear()
+			return a.link.Counts() != before
+		})
+		return a.link.Counts().Forged > before.Forged
+	}
+	if !forged() {
+		t.Fatal("a report by an unknown key was believed")
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() {
+		a.watchKeys(ctx, since, time.Millisecond)
+		close(ended)
+	}()
+	write("b", second)
+	conntest.Await(t, "the new key", func() bool { return !forged() })
+	write("c", []byte("short"))
+	time.Sleep(20 * time.Millisecond) // it has looked
+	if forged() {
+		t.Error("by keys that will not do, those of before are gone")
+	}
+	cancel()
+	<-ended
 }
 
 // What is sent to a node is said while something is under way there, and for a second after;
