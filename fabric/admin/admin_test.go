@@ -121,17 +121,22 @@ func TestFetch(t *testing.T) {
 	}
 }
 
-// A peer is reachable as long as one of its gateways is, or nobody has tried.
-func TestReachable(t *testing.T) {
+// A peer is reachable as long as one of its gateways is, or nobody has tried; for UDP, too.
+func TestUnreachable(t *testing.T) {
+	udp := func(g admin.Gateway) admin.Gateway {
+		g.Transport = admin.Datagram
+		return g
+	}
 	up, down, untried := admin.Gateway{Link: admin.Link{State: transport.Up}}, admin.Gateway{Link: admin.Link{State: transport.Down}}, admin.Gateway{Link: admin.Link{State: transport.Untried}}
 	for _, c := range []struct {
 		gateways []admin.Gateway
-		want     bool
+		want     int
 	}{
-		{nil, true}, {[]admin.Gateway{down}, false}, {[]admin.Gateway{down, up}, true}, {[]admin.Gateway{down, untried}, true}, {[]admin.Gateway{down, down}, false},
+		{nil, 0}, {[]admin.Gateway{down}, 1}, {[]admin.Gateway{down, up}, 0}, {[]admin.Gateway{down, untried}, 0}, {[]admin.Gateway{down, down}, 2},
+		{[]admin.Gateway{up, udp(down), udp(down)}, 2}, {[]admin.Gateway{down, udp(up)}, 1}, {[]admin.Gateway{up, udp(up), udp(down)}, 0},
 	} {
-		if got := (admin.Peer{Gateways: c.gateways}).Reachable(); got != c.want {
-			t.Errorf("%+v: %v", c.gateways, got)
+		if got := (admin.Peer{Gateways: c.gateways}).Unreachable(); len(got) != c.want {
+			t.Errorf("%+v: got %+v", c.gateways, got)
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"slices"
 	"time"
 
 	"skerry.dev/skerry/fabric/transport"
@@ -64,22 +65,25 @@ type Extra struct {
 	ParityBytes uint64 `json:"parityBytes"`
 }
 
-// Reachable says whether one of its gateways is, or may be: a peer without gateways is
-// one that only calls.
-func (p Peer) Reachable() bool {
-	for _, g := range p.Gateways {
-		if g.State != transport.Down {
-			return true
+// Datagram is the transport of what services say by UDP.
+const Datagram = "datagram"
+
+// Unreachable are its gateways where none is reachable, or may be: for TCP, and for UDP.
+func (p Peer) Unreachable() (all []Gateway) {
+	for _, udp := range []bool{false, true} {
+		of := slices.DeleteFunc(slices.Clone(p.Gateways), func(g Gateway) bool { return (g.Transport == Datagram) != udp })
+		if !slices.ContainsFunc(of, func(g Gateway) bool { return g.State != transport.Down }) {
+			all = append(all, of...)
 		}
 	}
-	return len(p.Gateways) == 0
+	return all
 }
 
 // Gateway is one of a peer that can be called, or that opens the connections itself.
 type Gateway struct {
 	// Address is where it is called; of one that cannot be, its name.
 	Address   string `json:"address"`
-	Transport string `json:"transport"`
+	Transport string `json:"transport"` // Datagram is beside the one that is for TCP
 	Reverse   bool   `json:"reverse,omitempty"`
 	Link
 }
@@ -104,7 +108,7 @@ type Link struct {
 	RTTNs    int64 `json:"rttNs,omitempty"`
 	MinRTTNs int64 `json:"minRttNs,omitempty"`
 	// Segments of TCP that the connections which are open have sent with data in them,
-	// and Retransmitted of those.
+	// and Retransmitted of those; of QUIC packets, and those that were lost.
 	Segments      uint64 `json:"segments"`
 	Retransmitted uint64 `json:"retransmitted"`
 	Streams       int    `json:"streams"`

@@ -26,7 +26,7 @@ func statusCommand(now func() time.Time) *cobra.Command {
 		Long: `Status asks a gateway that runs with --admin on this machine. RTT and loss are what the
 kernel knows of the connections that are open now: the mean of their smoothed round-trip
 times, and the share of segments that were sent again. Throughput is of the last ten
-seconds. It exits 1 when a peer cannot be reached, and says which.`,
+seconds. It exits 1 when a peer cannot be reached for TCP, or for UDP, and says which.`,
 		Example: "  skerry fabric status --admin 127.0.0.1:4480",
 		Args:    console.Exactly(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -57,12 +57,12 @@ seconds. It exits 1 when a peer cannot be reached, and says which.`,
 func unreachable(s *admin.Status) error {
 	var all []error
 	for _, p := range s.Peers {
-		if p.Reachable() {
-			continue
-		}
 		var why []string
-		for _, g := range p.Gateways {
-			why = append(why, fmt.Sprintf("%s, since %s: %s", g.Address, age(g.SinceNs), plain(g.Why)))
+		for _, g := range p.Unreachable() {
+			why = append(why, fmt.Sprintf("%s by %s, since %s: %s", g.Address, g.Transport, age(g.SinceNs), plain(g.Why)))
+		}
+		if len(why) == 0 {
+			continue
 		}
 		all = append(all, fmt.Errorf("peer %s cannot be reached at %s", p.Name, strings.Join(why, "; at ")))
 	}

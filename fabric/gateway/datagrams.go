@@ -8,6 +8,8 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/netip"
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -204,6 +206,25 @@ func (d *datagrams) listenForLocked(ctx context.Context, wanted map[netip.AddrPo
 		context.AfterFunc(ctx, f.close)
 	}
 	return errors.Join(failed...)
+}
+
+// linksTo are the links to gateways of a peer, in an order that stays.
+func (d *datagrams) linksTo(peer string) (all []datagramLink) {
+	for w, l := range *d.links.Load() {
+		if w.peer == peer {
+			all = append(all, l)
+		}
+	}
+	slices.SortFunc(all, func(a, b datagramLink) int { return strings.Compare(a.address, b.address) })
+	return all
+}
+
+// callers are the gateways of peers that have called.
+func (d *datagrams) callers() map[identity.Name]transport.Health {
+	if d.server == nil {
+		return nil
+	}
+	return d.server.Callers()
 }
 
 // listens says whether clients can call at an address.

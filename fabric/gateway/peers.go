@@ -2,7 +2,6 @@ package gateway
 
 import (
 	"context"
-	"maps"
 	"math/rand/v2"
 	"slices"
 	"time"
@@ -151,10 +150,16 @@ func (g *Gateway) paces(peers []snapshot.Peer) map[string]*transport.Pace {
 func (g *Gateway) settled(now time.Time) bool {
 	const while = 5 * time.Second
 	g.mu.Lock()
-	links := slices.Collect(maps.Values(g.links))
+	var all []interface{ Health() transport.Health }
+	for _, l := range g.links {
+		all = append(all, l.carrier)
+	}
 	g.mu.Unlock()
-	for _, l := range links {
-		if h := l.carrier.Health(); !h.Settled && (h.State != transport.Down || now.Sub(h.Since) < while) {
+	for _, l := range *g.datagrams.links.Load() {
+		all = append(all, l)
+	}
+	for _, l := range all {
+		if h := l.Health(); !h.Settled && (h.State != transport.Down || now.Sub(h.Since) < while) {
 			return false
 		}
 	}

@@ -35,6 +35,11 @@ func (g *Gateway) status() *admin.Status {
 		for _, w := range g.waysNow(&p) {
 			one.Gateways = append(one.Gateways, g.gatewayNow(w, now))
 		}
+		for _, l := range g.datagrams.linksTo(p.Name) {
+			one.Gateways = append(one.Gateways, admin.Gateway{
+				Address: l.address, Transport: admin.Datagram, Reverse: l.reverse, Link: g.linkNow(l.Health(), imports(l.way, transport.UDP), now),
+			})
+		}
 		s.Peers = append(s.Peers, one)
 	}
 	for _, e := range at.Exports {
@@ -91,12 +96,18 @@ func (g *Gateway) gatewayNow(w way, now time.Time) admin.Gateway {
 	if open {
 		h = l.carrier.Health()
 	}
-	one.Link = linkNow(h, g.ledger.Now(ledger.Way{Side: ledger.Side{Direction: flow.Import, Peer: w.peer}, Gateway: w.address}, now), now)
+	one.Link = g.linkNow(h, imports(w, transport.TCP), now)
 	return one
 }
 
-// linkNow puts together what the kernel and the ledger know.
-func linkNow(h transport.Health, n ledger.Now, now time.Time) admin.Link {
+// imports is a way as the ledger knows it.
+func imports(w way, protocol string) ledger.Way {
+	return ledger.Way{Side: ledger.Side{Direction: flow.Import, Peer: w.peer}, Gateway: w.address, Protocol: protocol}
+}
+
+// linkNow puts together what is known of connections and what the ledger knows.
+func (g *Gateway) linkNow(h transport.Health, w ledger.Way, now time.Time) admin.Link {
+	n := g.ledger.Now(w, now)
 	l := admin.Link{
 		State: h.State, Why: h.Why, DialsFailed: h.DialsFailed, Connections: h.Connections, Idle: h.Idle,
 		RTTNs: int64(h.RTT), MinRTTNs: int64(h.MinRTT), Segments: h.Segments, Retransmitted: h.Retransmitted,
@@ -129,13 +140,20 @@ func (g *Gateway) callersNow(now time.Time) []admin.Caller {
 	for w, open := range conns {
 		h := transport.Health{State: transport.Up}
 		h.Measure(open, now)
-		n := g.ledger.Now(ledger.Way{Side: ledger.Side{Direction: flow.Export, Peer: w.name.Cluster}, Gateway: w.name.Gateway}, now)
-		all = append(all, admin.Caller{Gateway: w.name.String(), Transport: w.transport, Link: linkNow(h, n, now)})
+		all = append(all, g.callerNow(w.name, w.transport, transport.TCP, h, now))
+	}
+	for name, h := range g.datagrams.callers() {
+		all = append(all, g.callerNow(name, admin.Datagram, transport.UDP, h, now))
 	}
 	slices.SortFunc(all, func(a, b admin.Caller) int {
 		return cmp.Or(strings.Compare(a.Gateway, b.Gateway), strings.Compare(a.Transport, b.Transport))
 	})
 	return all
+}
+
+func (g *Gateway) callerNow(name identity.Name, by, protocol string, h transport.Health, now time.Time) admin.Caller {
+	w := ledger.Way{Side: ledger.Side{Direction: flow.Export, Peer: name.Cluster}, Gateway: name.Gateway, Protocol: protocol}
+	return admin.Caller{Gateway: name.String(), Transport: by, Link: g.linkNow(h, w, now)}
 }
 
 // listens says whether clients can call at an address.

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"skerry.dev/skerry/fabric/admin"
 	"skerry.dev/skerry/fabric/flow"
 	"skerry.dev/skerry/fabric/gateway"
 	"skerry.dev/skerry/fabric/identity"
@@ -134,8 +135,20 @@ func TestUDPObserved(t *testing.T) {
 		labels := `{direction="` + d + `",peer="` + map[string]string{"import": "c1", "export": "c2"}[d] + `"} 1` + "\n"
 		conntest.Await(t, "an open flow in the metrics of the "+d, func() bool { return who.has(t, "streams"+labels, "streams_opened_total"+labels) })
 	}
-	if l := importer.status(t).Peers[0].Gateways[0]; l.Streams != 1 || l.SentBytesPerSecond <= 0 || l.ReceivedBytesPerSecond <= 0 {
-		t.Errorf("got %+v", l)
+	now := importer.status(t)
+	if g := now.Peers[0].Gateways; len(g) != 2 || g[0].Streams != 0 || g[1].Transport != admin.Datagram || g[1].Address != peers {
+		t.Fatalf("got %+v", g)
+	}
+	links := []admin.Link{now.Peers[0].Gateways[1].Link}
+	for _, c := range exporter.status(t).Callers {
+		if c.Transport == admin.Datagram && c.Gateway == "c2/g1" {
+			links = append(links, c.Link)
+		}
+	}
+	for i, l := range links {
+		if len(links) != 2 || l.State != transport.Up || l.Streams != 1 || l.Connections != 1 || l.Idle != 0 || l.RTTNs <= 0 || l.MinRTTNs <= 0 || l.Segments == 0 || l.SentBytesPerSecond <= 0 || l.ReceivedBytesPerSecond <= 0 {
+			t.Errorf("%d of %d: got %+v", i, len(links), l)
+		}
 	}
 	next <- &snapshot.Snapshot{Peers: importing.Peers, Policies: importing.Policies}
 	for who, d := range map[seen]flow.Direction{importer: flow.Import, exporter: flow.Export} {
@@ -169,6 +182,34 @@ func TestUDPObserved(t *testing.T) {
 			return said(importer, c.here) && (c.there == "" || said(exporter, c.there))
 		})
 	}
+}
+
+// A gateway of a peer that UDP does not reach is told, since when and why, and so is one that it
+// reaches again.
+func TestUDPUnreachable(t *testing.T) {
+	folders := identitytest.New(t, "c1", "c2")
+	stranger := identitytest.New(t, "c2")["c2"] // of another fabric
+	peers := port(t)
+	importer := observe(t, gateway.Config{Identity: folders["c2"]}, udpImports(udpPort(t, "127.0.0.1"), peers))
+	lost := observe(t, gateway.Config{Identity: stranger}, udpImports(udpPort(t, "127.0.0.1"), peers))
+	state := func(who seen) admin.Gateway { return who.status(t).Peers[0].Gateways[1] }
+	down := func(who seen) func() bool {
+		return func() bool {
+			g := state(who)
+			return g.State == transport.Down && g.Why != "" && g.SinceNs > 0
+		}
+	}
+	conntest.Await(t, "a peer that is not there", down(importer))
+	_, end := start(t, gateway.Config{Identity: folders["c1"], Listen: peers}, udpExports(udpEcho(t, "a")), nil)
+	conntest.Await(t, "a peer that is there", func() bool { return state(importer).State == transport.Up })
+	for range 10 { // who dials again and again is not now here, now there
+		if !down(lost)() {
+			t.Errorf("got %+v", state(lost))
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	end()
+	conntest.Await(t, "a peer that is gone", down(importer))
 }
 
 // A backend that is gone is told by ICMP: its flow ends, is not tried again at once, and

@@ -34,10 +34,10 @@ type Side struct {
 	Peer      string
 }
 
-// Way is to or from one gateway of a peer.
+// Way is to or from one gateway of a peer, for what services speak: TCP or UDP.
 type Way struct {
 	Side
-	Gateway string
+	Gateway, Protocol string
 }
 
 // New makes a ledger. Records of flows that are over go to put, which must not block; nil
@@ -115,7 +115,7 @@ func (s *Stream) Via(gateway string) *transport.Traffic {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	s.leaveLocked()
-	s.way = &Way{Side{s.record.Direction, s.record.Peer}, gateway}
+	s.way = &Way{Side{s.record.Direction, s.record.Peer}, gateway, s.record.Service.Protocol}
 	a := l.accounts[*s.way]
 	if a == nil {
 		a = &account{open: map[*Stream]bool{}, samples: []sample{{at: time.Now()}}}

@@ -113,7 +113,7 @@ func TestAccounts(t *testing.T) {
 	s := l.Begin(flow.Record{Direction: flow.Import}, transport.NewTraffic(time.Now()))
 	s.Decided("c1", "c1", allowed)
 	traffic := s.Via("a:1")
-	way := Way{Side{flow.Import, "c1"}, "a:1"}
+	way := Way{Side{flow.Import, "c1"}, "a:1", ""}
 	at := time.Now()
 	for range 20 {
 		at = at.Add(time.Second)

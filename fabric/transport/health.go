@@ -31,7 +31,7 @@ type Health struct {
 	// has seen of late; 0 where no connection is open.
 	RTT, MinRTT time.Duration
 	// Segments of TCP with data that the connections which are open have sent, and
-	// Retransmitted of them.
+	// Retransmitted of them; of QUIC packets, and those that were lost.
 	Segments, Retransmitted uint64
 }
 
@@ -73,10 +73,13 @@ func (d *Dials) Dialled(err error, now time.Time) {
 
 // Ended notes why a connection has ended: by an alert of TLS it was refused.
 func (d *Dials) Ended(err error, now time.Time) {
-	remote, ok := errors.AsType[*net.OpError](err)
-	if !ok || remote.Op != "remote error" {
-		return
+	if remote, ok := errors.AsType[*net.OpError](err); ok && remote.Op == "remote error" {
+		d.Refused(err, now)
 	}
+}
+
+// Refused notes that the peer has ended a connection because of who we are.
+func (d *Dials) Refused(err error, now time.Time) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.alerted = now
@@ -145,8 +148,16 @@ func (h *Health) measure(infos []*unix.TCPInfo, now time.Time) {
 		}
 	}
 	h.RTT, h.MinRTT = rtt/time.Duration(len(infos)), least
-	if silent == len(infos) && h.State == Up {
-		h.State, h.Since, h.Why = Down, now.Add(-heard), "its connections hear nothing"
+	if silent == len(infos) {
+		h.Silent(now.Add(-heard))
+	}
+}
+
+// Silent notes since when no connection hears the other end: then that is not reachable,
+// however it was before.
+func (h *Health) Silent(since time.Time) {
+	if h.State == Up {
+		h.State, h.Since, h.Why = Down, since, "its connections hear nothing"
 	}
 }
 

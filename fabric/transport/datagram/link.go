@@ -32,6 +32,7 @@ type Link struct {
 	config  *tls.Config
 	drops   *Drops
 	tell    func(error)
+	dials   transport.Dials
 
 	mu sync.Mutex
 	// current is where new flows are opened, nil where there is no connection.
@@ -51,8 +52,11 @@ func NewLink(address string, config *tls.Config, drops *Drops, tell func(error))
 func (l *Link) Keep(ctx context.Context) {
 	var serving sync.WaitGroup
 	defer serving.Wait()
-	redial(ctx, l.tell, func() (*quic.Conn, error) { return dial(ctx, l.address, l.config, settings(true)) },
-		func(conn *quic.Conn) error { return l.keep(ctx, conn, &serving) })
+	redial(ctx, l.tell, func() (*quic.Conn, error) {
+		conn, err := dial(ctx, l.address, l.config, settings(true))
+		l.dials.Dialled(err, time.Now())
+		return conn, err
+	}, func(conn *quic.Conn) error { return l.keep(ctx, conn, &serving) })
 }
 
 // redial has connections used, one after the other, until the context ends. Whether there is
@@ -94,7 +98,11 @@ func (l *Link) keep(ctx context.Context, conn *quic.Conn, serving *sync.WaitGrou
 		return &transport.Refusal{Code: transport.Leaving}
 	}
 	<-conn.Context().Done()
-	return context.Cause(conn.Context())
+	why := context.Cause(conn.Context())
+	if refuses(why) {
+		l.dials.Refused(why, time.Now())
+	}
+	return why
 }
 
 // dial tries the addresses of a gateway's name one after the other.

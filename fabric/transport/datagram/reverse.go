@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/quic-go/quic-go"
 
@@ -62,10 +63,14 @@ func (l *Link) adopt(conn *quic.Conn) error {
 		}
 	}()
 	l.tell(nil)
+	l.dials.Dialled(nil, time.Now())
 	var serving sync.WaitGroup
 	why := l.keep(conn.Context(), conn, &serving)
 	serving.Wait()
 	l.tell(why)
+	if len(l.connections()) == 0 {
+		l.dials.Dialled(why, time.Now())
+	}
 	return nil
 }
 
