@@ -10,6 +10,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -63,8 +64,8 @@ func TestKeysChange(t *testing.T) {
 	}
 	first, second := make([]byte, reports.KeyLeast), bytes.Repeat([]byte{1}, reports.KeyLeast)
 	write("a", first)
-	since := changes.Now(folder)
-	a := &agent{Config: Config{Keys: folder}, link: listen("n1", first), log: slog.New(slog.DiscardHandler)}
+	since, said := changes.Now(folder), make(lines, 100)
+	a := &agent{Config: Config{Keys: folder}, link: listen("n1", first), log: slog.New(slog.NewTextHandler(said, nil))}
 	peer := listen("n2", second)
 	peer.SetPeers(map[string]netip.AddrPort{"n1": a.link.Address()})
 	forged := func() bool {
@@ -88,12 +89,24 @@ func TestKeysChange(t *testing.T) {
 	write("b", second)
 	conntest.Await(t, "the new key", func() bool { return !forged() })
 	write("c", []byte("short"))
-	time.Sleep(20 * time.Millisecond) // it has looked
+	for line := range said {
+		if strings.Contains(line, "the keys stay as they were") {
+			break
+		}
+	}
 	if forged() {
 		t.Error("by keys that will not do, those of before are gone")
 	}
 	cancel()
 	<-ended
+}
+
+// lines is what a log has said.
+type lines chan string
+
+func (l lines) Write(b []byte) (int, error) {
+	l <- string(b)
+	return len(b), nil
 }
 
 // What is sent to a node is said while something is under way there, and for a second after;
