@@ -202,12 +202,13 @@ func TestUDPUnreachable(t *testing.T) {
 	conntest.Await(t, "a peer that is not there", down(importer))
 	_, end := start(t, gateway.Config{Identity: folders["c1"], Listen: peers}, udpExports(udpEcho(t, "a")), nil)
 	conntest.Await(t, "a peer that is there", func() bool { return state(importer).State == transport.Up })
-	for range 10 { // who dials again and again is not now here, now there
+	failed := state(lost).DialsFailed
+	conntest.Await(t, "dials that the peer refuses", func() bool { // it is not now here, now there
 		if !down(lost)() {
 			t.Errorf("got %+v", state(lost))
 		}
-		time.Sleep(50 * time.Millisecond)
-	}
+		return state(lost).DialsFailed >= failed+3
+	})
 	end()
 	conntest.Await(t, "a peer that is gone", down(importer))
 }
