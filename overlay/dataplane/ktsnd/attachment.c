@@ -1,5 +1,6 @@
 #include "attachment.h"
 
+#include <stddef.h>
 #include <unistd.h>
 
 void attachment_init(struct attachment *a)
@@ -12,10 +13,13 @@ void attachment_end(struct attachment *a)
 	if (a->listener >= 0) {
 		close(a->listener);
 		unlink(a->who.path);
-		a->listener = -1;
 	}
 	if (a->asked >= 0) {
 		close(a->asked);
-		a->asked = -1;
 	}
+	if (a->closer) {
+		closer_end(a->closer);
+	}
+	a->listener = a->asked = -1;
+	a->closer = NULL;
 }

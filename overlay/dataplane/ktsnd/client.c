@@ -53,7 +53,7 @@ fail:
 	return err;
 }
 
-int client_welcome(struct client *c, int sock, int attachment)
+int client_welcome(struct client *c, int sock, int attachment, struct closer *closer)
 {
 	const struct wire_message welcome = { .type = WIRE_WELCOME };
 	int fd;
@@ -68,6 +68,7 @@ int client_welcome(struct client *c, int sock, int attachment)
 	close(fd);
 	c->sock = sock;
 	c->attachment = attachment;
+	c->closer = closer;
 	if (err) {
 		c->sock = -1;
 		client_close(c);
@@ -78,7 +79,7 @@ int client_welcome(struct client *c, int sock, int attachment)
 void client_forget(struct client *c, int number)
 {
 	if (c->socket[number].fd >= 0) {
-		close(c->socket[number].fd);
+		closer_close(c->closer, c->socket[number].fd);
 		c->socket[number].fd = -1;
 		c->sockets--;
 	}
@@ -93,7 +94,7 @@ void client_close(struct client *c)
 		munmap(c->ring, sizeof(*c->ring));
 	}
 	if (c->sock >= 0) {
-		close(c->sock);
+		closer_close(c->closer, c->sock); /* in its queue there may be more that was passed */
 	}
 	client_init(c);
 }
@@ -131,51 +132,60 @@ static int read_address(int fd, struct client_socket *s)
 	return s->port ? 0 : -EDESTADDRREQ;
 }
 
-/* open_socket finds room for a socket. Returns its number or -errno. */
-static int open_socket(struct client *c, int fd, int32_t clock, uint32_t flags)
+/* open_socket takes what was passed, where that is a socket and there is room. Returns its number or -errno. */
+static int open_socket(struct client *c, const struct wire_message *m, const struct passed *passed, bool room)
 {
 	int err, free = 0;
 
-	if (fd < 0 || (clock != CLOCK_TAI && clock != CLOCK_MONOTONIC && clock != CLOCK_REALTIME)) {
+	if (passed->count != 1 || (m->clock != CLOCK_TAI && m->clock != CLOCK_MONOTONIC && m->clock != CLOCK_REALTIME)) {
 		return -EINVAL;
 	}
 	while (free < CLIENT_SOCKETS_MAX && c->socket[free].fd >= 0) {
 		free++;
 	}
-	if (free == CLIENT_SOCKETS_MAX) {
+	if (free == CLIENT_SOCKETS_MAX || !room) {
 		return -EMFILE;
 	}
-	err = read_address(fd, &c->socket[free]);
+	err = read_address(passed->fd[0], &c->socket[free]);
 	if (err) {
 		return err;
 	}
-	c->socket[free].fd = fd;
-	c->socket[free].clock = clock;
-	c->socket[free].flags = flags;
+	c->socket[free].fd = passed->fd[0];
+	c->socket[free].clock = m->clock;
+	c->socket[free].flags = m->flags;
 	c->sockets++;
 	return free;
 }
 
-int client_hear(struct client *c, int *closed)
+/* expected says whether a message is one that a program may send. */
+static bool expected(const struct client *c, const struct wire_message *m, const struct passed *passed)
+{
+	return m->type == WIRE_OPEN || (m->type == WIRE_CLOSE && passed->count == 0 && client_find(c, m->socket));
+}
+
+int client_hear(struct client *c, bool room, int *closed)
 {
 	struct wire_message m;
-	int fd, number;
-	int err = pass_receive(c->sock, &m, sizeof(m), &fd, MSG_DONTWAIT);
+	struct passed passed;
+	int number, err = pass_receive_all(c->sock, &m, sizeof(m), &passed, MSG_DONTWAIT);
 
 	*closed = -1;
-	if (err) {
-		return err == -EAGAIN ? 0 : err;
+	if (err == -EAGAIN) {
+		return 0;
 	}
-	if (m.type == WIRE_CLOSE && fd < 0 && client_find(c, m.socket)) {
+	if (!err && !expected(c, &m, &passed)) {
+		err = -EPROTO;
+	}
+	if (!err && m.type == WIRE_CLOSE) {
 		*closed = (int)m.socket;
 		return 0;
 	}
-	number = m.type == WIRE_OPEN ? open_socket(c, fd, m.clock, m.flags) : -EPROTO;
-	if (number < 0 && fd >= 0) {
-		close(fd);
+	number = err ? err : open_socket(c, &m, &passed, room);
+	for (int i = 0; number < 0 && i < passed.count; i++) {
+		closer_close(c->closer, passed.fd[i]);
 	}
-	if (m.type != WIRE_OPEN) {
-		return -EPROTO;
+	if (err) {
+		return err;
 	}
 	m = (struct wire_message){ .type = WIRE_OPENED };
 	m.socket = number < 0 ? 0 : (uint32_t)number;

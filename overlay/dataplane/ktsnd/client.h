@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "../wire/wire.h"
+#include "closer.h"
 
 #define CLIENT_SOCKETS_MAX 256
 
@@ -25,7 +26,7 @@ struct client_socket {
 struct client {
 	int sock; /* -1: none */
 	int attachment;
-	bool ended; /* it is gone; what it left in the ring is still to be sent */
+	struct closer *closer; /* that of its attachment */
 	uint32_t tail, error_head, sockets;
 	uint32_t generation; /* unlike that of any other, for who gives it one */
 	struct wire_ring *ring;
@@ -34,15 +35,16 @@ struct client {
 
 /* client_init makes an unused one; client_welcome has it serve a new connection. Returns 0 or -errno. */
 void client_init(struct client *c);
-int client_welcome(struct client *c, int sock, int attachment);
+int client_welcome(struct client *c, int sock, int attachment, struct closer *closer);
 void client_close(struct client *c);
 
 /*
- * client_hear takes one message. Returns 0, or -errno when the connection is over. One
- * that closes a socket is told by *closed, -1 otherwise: the caller sends what was
- * written before, and then has client_forget drop it.
+ * client_hear takes one message; room says whether there may be one more socket. Returns
+ * 0, or -errno when the connection is over. One that closes a socket is told by *closed,
+ * -1 otherwise: the caller sends what was written before, and then has client_forget
+ * drop it.
  */
-int client_hear(struct client *c, int *closed);
+int client_hear(struct client *c, bool room, int *closed);
 void client_forget(struct client *c, int number);
 
 /*

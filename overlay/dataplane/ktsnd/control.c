@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -11,75 +12,111 @@
 #include "listen.h"
 #include "state.h"
 
-/* divide gives each attachment its share of the packets that may wait, so that none takes another's room. */
+#define DESCRIPTORS_MAX 65536
+
+/* divide gives each attachment an equal share of all that there is, so that none takes another's. */
 static void divide(struct daemon *d)
 {
 	uint32_t attached = 0;
+	struct rlimit files = { 0 };
 
 	for (int i = 0; i < ATTACHMENTS_MAX; i++) {
 		attached += d->attachment[i].listener >= 0;
 	}
-	for (int i = 0; i < ATTACHMENTS_MAX; i++) {
-		d->attachment[i].share = d->config.sched.packets / (attached ? attached : 1);
+	if (attached == 0) {
+		return;
 	}
+	(void)getrlimit(RLIMIT_NOFILE, &files);
+	d->clients_share = CLIENTS_MAX / attached;
+	/* The other half is for connections, and for what is being closed. */
+	d->sockets_share = (uint32_t)(files.rlim_cur < DESCRIPTORS_MAX ? files.rlim_cur : DESCRIPTORS_MAX) / 2 / attached;
+	for (int i = 0; i < ATTACHMENTS_MAX; i++) {
+		d->attachment[i].share = d->config.sched.packets / attached;
+	}
+}
+
+/* named returns the attachment of a name, or NULL. */
+static struct attachment *named(struct daemon *d, const char *name)
+{
+	for (int i = 0; i < ATTACHMENTS_MAX; i++) {
+		struct attachment *a = &d->attachment[i];
+
+		if (a->listener >= 0 && strncmp(a->who.name, name, sizeof(a->who.name)) == 0) {
+			return a;
+		}
+	}
+	return NULL;
+}
+
+/* begin has the programs of an attachment be listened to. Returns 0, or -errno and has left nothing. */
+static int begin(struct daemon *d, struct attachment *a, int asked)
+{
+	int number = (int)(a - d->attachment), err = closer_new(&a->closer, &d->cpus);
+
+	if (!err) {
+		a->listener = listen_at(a->who.path, 0666, CLIENTS_MAX);
+		err = a->listener < 0 ? a->listener : daemon_watch(d, a->listener, EVENT_ATTACHMENT, number);
+	}
+	if (!err && asked >= 0) {
+		a->asked = fcntl(asked, F_DUPFD_CLOEXEC, 0); /* from now on its own */
+		err = a->asked < 0 ? -errno : daemon_watch(d, a->asked, EVENT_NEIGHBOUR, number);
+	}
+	if (err) {
+		attachment_end(a);
+	}
+	return err;
 }
 
 static int attach(struct daemon *d, const struct control_attach *who, int asked, char *reason)
 {
 	static const uint8_t none[6];
-	int free = 0, listener;
+	struct attachment *a = d->attachment;
+	int err;
 
 	if (who->name[sizeof(who->name) - 1] || who->path[sizeof(who->path) - 1] || !who->name[0] || !who->path[0] ||
 	    who->addresses > CONTROL_ADDRESSES_MAX) {
 		strcpy(reason, "an attachment has a name, a path and up to 8 addresses");
 		return -EINVAL;
 	}
-	while (free < ATTACHMENTS_MAX && d->attachment[free].listener >= 0) {
-		if (strcmp(d->attachment[free].who.name, who->name) == 0) {
-			strcpy(reason, "there is an attachment of that name");
-			return -EEXIST;
-		}
-		free++;
+	if (named(d, who->name)) {
+		strcpy(reason, "there is an attachment of that name");
+		return -EEXIST;
 	}
-	if (free == ATTACHMENTS_MAX) {
+	while (a < d->attachment + ATTACHMENTS_MAX && a->listener >= 0) {
+		a++;
+	}
+	if (a == d->attachment + ATTACHMENTS_MAX) {
 		strcpy(reason, "there are 64 attachments, and no more fit");
 		return -ENOSPC;
 	}
-	listener = listen_at(who->path, 0666, CLIENTS_MAX);
-	if (listener < 0) {
-		snprintf(reason, 112, "listen at its path: %s", strerror(-listener));
-		return listener;
-	}
-	d->attachment[free].listener = listener;
-	d->attachment[free].who = *who;
-	divide(d);
-	if (asked >= 0) { /* from now on its own */
-		d->attachment[free].asked = fcntl(asked, F_DUPFD_CLOEXEC, 0);
-		(void)daemon_watch(d, d->attachment[free].asked, EVENT_NEIGHBOUR, free);
-	}
+	a->who = *who;
 	if (memcmp(who->mac, none, 6) == 0) {
-		memcpy(d->attachment[free].who.mac, port_mac(d->config.port), 6);
+		memcpy(a->who.mac, port_mac(d->config.port), 6);
 	}
-	return daemon_watch(d, listener, EVENT_ATTACHMENT, free);
+	err = begin(d, a, asked);
+	if (err) {
+		snprintf(reason, 112, "listen at its path: %s", strerror(-err));
+	}
+	divide(d);
+	return err;
 }
 
 static int detach(struct daemon *d, const char *name, char *reason)
 {
-	for (int i = 0; i < ATTACHMENTS_MAX; i++) {
-		if (d->attachment[i].listener < 0 || strncmp(d->attachment[i].who.name, name, 64) != 0) {
-			continue;
-		}
-		attachment_end(&d->attachment[i]);
-		divide(d);
-		for (int k = 0; k < CLIENTS_MAX; k++) {
-			if (d->client[k].sock >= 0 && d->client[k].attachment == i) {
-				client_close(&d->client[k]);
-			}
-		}
-		return 0;
+	struct attachment *a = named(d, name);
+
+	if (!a) {
+		strcpy(reason, "there is no attachment of that name");
+		return -ENOENT;
 	}
-	strcpy(reason, "there is no attachment of that name");
-	return -ENOENT;
+	for (int i = 0; i < CLIENTS_MAX; i++) {
+		if (d->client[i].sock >= 0 && d->client[i].attachment == a - d->attachment) {
+			daemon_part(d, &d->client[i]);
+		}
+	}
+	attachment_end(a);
+	divide(d);
+	return 0;
 }
 
 static int schedule(struct daemon *d, const struct control_schedule *s, char *reason)

@@ -21,6 +21,7 @@
 
 #define TAKE_MAX 16 /* packets of one client in one poll */
 #define EVENTS_MAX 4
+#define CLOSING_MAX 64 /* descriptors that a program may have passed and that are not closed yet */
 #define KEEP_NS 1000000 /* from one look at the sockets to the next */
 #define SPIN_NS 60000   /* how long before something is due polling no longer sleeps */
 
@@ -30,6 +31,16 @@ int daemon_watch(struct daemon *d, int fd, enum event kind, int number)
 
 	event.data.u64 = (uint64_t)kind << 32 | (uint32_t)number;
 	return epoll_ctl(d->epoll, EPOLL_CTL_ADD, fd, &event) < 0 ? -errno : 0;
+}
+
+void daemon_part(struct daemon *d, struct client *c)
+{
+	struct attachment *a = &d->attachment[c->attachment];
+
+	epoll_ctl(d->epoll, EPOLL_CTL_DEL, c->sock, NULL); /* it is open until it is its turn to be closed */
+	a->clients--;
+	a->sockets -= c->sockets;
+	client_close(c);
 }
 
 static int pool_init(struct pool *p, uint32_t frames)
@@ -58,6 +69,7 @@ int daemon_new(struct daemon **made, const struct daemon_config *config)
 	d->config = *config;
 	d->control = -1;
 	d->epoll = epoll_create1(EPOLL_CLOEXEC);
+	sched_getaffinity(0, sizeof(d->cpus), &d->cpus);
 	for (int i = 0; i < ATTACHMENTS_MAX; i++) {
 		attachment_init(&d->attachment[i]);
 	}
@@ -89,7 +101,9 @@ int daemon_new(struct daemon **made, const struct daemon_config *config)
 void daemon_free(struct daemon *d)
 {
 	for (int i = 0; i < CLIENTS_MAX; i++) {
-		client_close(&d->client[i]);
+		if (d->client[i].sock >= 0) {
+			daemon_part(d, &d->client[i]);
+		}
 	}
 	for (int i = 0; i < ATTACHMENTS_MAX; i++) {
 		attachment_end(&d->attachment[i]);
@@ -270,7 +284,7 @@ static bool take(struct daemon *d, struct client *c, int most)
 	}
 	if (got < 0) {
 		d->status.malformed++;
-		client_close(c);
+		daemon_part(d, c);
 	}
 	return got > 0;
 }
@@ -305,38 +319,61 @@ static void leave(struct daemon *d)
 	}
 }
 
+/* heard says whether programs of an attachment are: not while much that they have passed is not closed yet. */
+static bool heard(const struct attachment *a)
+{
+	return a->closer && closer_waiting(a->closer) <= CLOSING_MAX;
+}
+
 static void welcome(struct daemon *d, int attachment)
 {
-	int sock = accept4(d->attachment[attachment].listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	struct attachment *a = &d->attachment[attachment];
+	int sock = heard(a) ? accept4(a->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK) : -1;
 	int free = 0;
+	struct client *c;
 
-	while (free < CLIENTS_MAX && d->client[free].sock >= 0) {
-		free++;
-	}
 	if (sock < 0) {
 		return;
 	}
-	if (free == CLIENTS_MAX || daemon_watch(d, sock, EVENT_CLIENT, free) || client_welcome(&d->client[free], sock, attachment)) {
-		close(sock);
+	while (free < CLIENTS_MAX && d->client[free].sock >= 0) {
+		free++;
+	}
+	c = &d->client[free];
+	if (free == CLIENTS_MAX || a->clients >= d->clients_share || client_welcome(c, sock, attachment, a->closer)) {
+		closer_close(a->closer, sock);
 		return;
 	}
-	d->client[free].generation = ++d->welcomed;
+	a->clients++;
+	c->generation = ++d->welcomed;
+	if (daemon_watch(d, sock, EVENT_CLIENT, free)) {
+		daemon_part(d, c);
+	}
 }
 
 static void hear(struct daemon *d, struct client *c)
 {
-	int closed;
-	int err = c->sock < 0 ? 0 : client_hear(c, &closed);
+	struct attachment *a = &d->attachment[c->attachment];
+	uint32_t before = c->sockets;
+	int closed, err;
 
-	if (c->sock < 0 || (!err && closed < 0)) {
+	if (c->sock < 0 || !heard(a)) {
+		return;
+	}
+	err = client_hear(c, a->sockets < d->sockets_share, &closed);
+	a->sockets += c->sockets - before;
+	if (!err && closed < 0) {
 		return;
 	}
 	/* What it wrote before is in the ring by now, and no more than that holds. */
 	take(d, c, WIRE_SLOTS);
+	if (c->sock < 0) {
+		return;
+	}
 	if (err) {
-		client_close(c);
-	} else if (c->sock >= 0) {
+		daemon_part(d, c);
+	} else {
 		client_forget(c, closed);
+		a->sockets--;
 	}
 }
 
@@ -434,7 +471,7 @@ bool daemon_poll(struct daemon *d)
 
 	d->times.now_ns = now_ns;
 	histogram_add(&d->status.gap, now_ns - d->times.polled_ns);
-	d->times.since_ns = d->times.polled_ns;
+	d->times.since_ns = d->times.polled_ns < now_ns ? d->times.polled_ns : now_ns; /* the clock may have been set back */
 	d->times.polled_ns = now_ns;
 	leave(d);
 	for (int i = 0; i < d->actives; i++) {

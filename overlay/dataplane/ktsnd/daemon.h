@@ -1,5 +1,6 @@
 /*
- * The daemon: rings of processes in, a scheduler, a port out, on one thread that polls.
+ * The daemon: rings of processes in, a scheduler, a port out, on one thread that polls;
+ * what processes have passed is closed on others.
  *
  * A packet: client_take copies it from its ring → it gets the headers of the process
  * that it is from, in a buffer of the pool → sched_push → at its time sched_pop →

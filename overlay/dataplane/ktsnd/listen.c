@@ -10,6 +10,7 @@
 int listen_at(const char *path, mode_t mode, int backlog)
 {
 	struct sockaddr_un at = { .sun_family = AF_UNIX };
+	struct stat left;
 	int sock, err;
 
 	if (strlen(path) >= sizeof(at.sun_path)) {
@@ -24,7 +25,8 @@ int listen_at(const char *path, mode_t mode, int backlog)
 		close(sock);
 		return -EADDRINUSE;
 	}
-	if (errno == ECONNREFUSED) {
+	/* Of a file that is no socket the kernel says so, too. */
+	if (errno == ECONNREFUSED && lstat(path, &left) == 0 && S_ISSOCK(left.st_mode)) {
 		unlink(path);
 	}
 	if (bind(sock, (struct sockaddr *)&at, sizeof(at)) < 0 || chmod(path, mode) < 0 ||

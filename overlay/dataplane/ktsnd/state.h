@@ -49,6 +49,8 @@ struct daemon {
 	struct client client[CLIENTS_MAX];
 	uint16_t active[CLIENTS_MAX], actives; /* those that may have packets; some have gone */
 	int epoll, control;
+	cpu_set_t cpus; /* where its other threads run */
+	uint32_t clients_share, sockets_share; /* of each attachment */
 	struct times times;
 	struct control_status status;
 	uint32_t welcomed; /* clients, since ever */
@@ -57,5 +59,8 @@ struct daemon {
 
 /* daemon_watch has something be told of a descriptor. Returns 0 or -errno. */
 int daemon_watch(struct daemon *d, int fd, enum event kind, int number);
+
+/* daemon_part has a client be gone. */
+void daemon_part(struct daemon *d, struct client *c);
 
 #endif

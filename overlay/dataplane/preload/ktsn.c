@@ -101,7 +101,7 @@ static void forget(int fd)
 {
 	struct known *k = known_of(fd);
 
-	if (!k || k->kind == UNKNOWN) {
+	if (!k || k->kind == UNKNOWN || link_borrowed()) {
 		return;
 	}
 	if (k->kind == TIMED) {
@@ -427,7 +427,7 @@ static int copied(int from, int to)
 
 	if (to >= 0 && to != from && copy) {
 		forget(to);
-		if (k && k->pretended) {
+		if (k && k->pretended && !link_borrowed()) {
 			copy->how = k->how;
 			copy->priority = k->priority;
 			copy->pretended = true;

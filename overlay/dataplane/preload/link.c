@@ -10,6 +10,7 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "../wire/pass.h"
 #include "real.h"
@@ -23,6 +24,7 @@
 static struct {
 	pthread_mutex_t lock;
 	int sock;
+	pid_t owner; /* whose memory this is */
 	uint32_t generation, head, error_tail;
 	uint64_t taken; /* bit e: error slot e was taken before one in front of it */
 	struct wire_ring *ring;
@@ -69,12 +71,19 @@ static void after_fork_in_child(void)
 {
 	detach_locked();
 	self.retry_ns = 0;
+	self.owner = getpid();
 	pthread_mutex_unlock(&self.lock);
 }
 
 __attribute__((constructor)) static void start(void)
 {
+	self.owner = getpid();
 	pthread_atfork(before_fork, after_fork, after_fork_in_child);
+}
+
+bool link_borrowed(void)
+{
+	return self.owner && self.owner != getpid();
 }
 
 /* dial connects to the daemon's path. Returns a descriptor or -errno. */
@@ -306,7 +315,7 @@ void link_forget(struct link_name *name)
 
 void link_closing(int fd)
 {
-	if (inside || fd != self.sock) {
+	if (inside || fd != self.sock || link_borrowed()) {
 		return;
 	}
 	inside = true;

@@ -38,6 +38,12 @@ bool link_error(const struct link_name *name, struct wire_slot *error);
 /* link_forget tells the daemon that a socket is closed. */
 void link_forget(struct link_name *name);
 
+/*
+ * link_borrowed says whether this is a child of vfork: it runs in its parent's memory,
+ * and what it does with its own descriptors is nothing that the parent knows.
+ */
+bool link_borrowed(void);
+
 /* link_closing is called before a descriptor is closed: it may be the link's own. */
 void link_closing(int fd);
 

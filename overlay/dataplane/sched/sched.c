@@ -15,7 +15,7 @@ struct lane {
 struct sched {
 	struct sched_config config;
 	struct gate gate;
-	int64_t link_free_ns; /* when the link has sent what it was given */
+	int64_t link_from_ns, link_free_ns; /* in between the link sends what it was given */
 	uint64_t arrivals;
 	struct lane lane[GATE_CLASSES];
 };
@@ -89,6 +89,18 @@ static int64_t later(int64_t a, int64_t b)
 	return a > b ? a : b;
 }
 
+/* link_free returns when the link has sent what it was given. It was given nothing later than now: then the clock was set back. */
+static int64_t link_free(const struct sched *s, int64_t now_ns)
+{
+	return s->link_from_ns <= now_ns ? s->link_free_ns : now_ns;
+}
+
+/* hopeless says whether a packet is given up: it is too late, or further ahead than any may be, since the clock was set back. */
+static bool hopeless(const struct sched *s, const struct sched_packet *p, int64_t now_ns)
+{
+	return now_ns - p->txtime_ns > s->config.late_max_ns || p->txtime_ns - now_ns > s->config.horizon_ns;
+}
+
 /* has_room says whether a window, if there is one, has so much room at a time or later. */
 static bool has_room(struct gate_window w, int64_t at_ns, int64_t need_ns)
 {
@@ -142,29 +154,47 @@ enum sched_fate sched_pop(struct sched *s, int64_t now_ns, struct sched_packet *
 	if (gate_tick(&s->gate, now_ns)) {
 		look(s);
 	}
-	if (now_ns < s->link_free_ns) {
+	if (now_ns < link_free(s, now_ns)) {
 		return SCHED_QUEUED;
 	}
 	for (int class = GATE_CLASSES - 1; class >= 0; class--) {
 		struct queue *q = &s->lane[class].queue;
 		const struct sched_packet *first = queue_first(q);
 
-		if (!first || first->txtime_ns > now_ns) {
+		if (!first) {
 			continue;
 		}
-		if (now_ns - first->txtime_ns > s->config.late_max_ns) {
+		if (hopeless(s, first, now_ns)) {
 			*p = queue_pop(q);
 			return count(s, p, SCHED_MISSED);
+		}
+		if (first->txtime_ns > now_ns) {
+			continue;
 		}
 		*window = window_for(s, first, now_ns);
 		if (window->start_ns > now_ns) {
 			continue;
 		}
 		*p = queue_pop(q);
+		s->link_from_ns = now_ns;
 		s->link_free_ns = now_ns + sched_wire_ns(s, p->bytes);
 		return count(s, p, SCHED_SENT);
 	}
 	return SCHED_QUEUED;
+}
+
+/* wake_for returns when a packet that is the first of its class next has something become of it. */
+static int64_t wake_for(struct sched *s, const struct sched_packet *p, int64_t now_ns)
+{
+	int64_t free_ns = later(link_free(s, now_ns), now_ns), due_ns, missed_ns;
+
+	if (hopeless(s, p, now_ns)) {
+		return free_ns;
+	}
+	due_ns = later(p->txtime_ns, free_ns);
+	due_ns = later(due_ns, window_for(s, p, due_ns).start_ns);
+	missed_ns = later(p->txtime_ns + s->config.late_max_ns + 1, free_ns);
+	return due_ns < missed_ns ? due_ns : missed_ns;
 }
 
 int64_t sched_wake_ns(struct sched *s, int64_t now_ns)
@@ -173,15 +203,8 @@ int64_t sched_wake_ns(struct sched *s, int64_t now_ns)
 
 	for (int class = 0; class < GATE_CLASSES; class++) {
 		const struct sched_packet *first = queue_first(&s->lane[class].queue);
-		int64_t due_ns, missed_ns;
+		int64_t due_ns = first ? wake_for(s, first, now_ns) : GATE_NEVER;
 
-		if (!first) {
-			continue;
-		}
-		due_ns = later(later(first->txtime_ns, now_ns), s->link_free_ns);
-		missed_ns = later(first->txtime_ns + s->config.late_max_ns + 1, s->link_free_ns);
-		due_ns = later(due_ns, window_for(s, first, due_ns).start_ns);
-		due_ns = due_ns < missed_ns ? due_ns : missed_ns;
 		wake_ns = due_ns < wake_ns ? due_ns : wake_ns;
 	}
 	return wake_ns;

@@ -6,6 +6,9 @@
  * queue → sched_pop, at its transmission time or when its gate next has room for
  * the whole of it, the highest class first (802.1Q §8.6.8.1, strict priority).
  *
+ * The clock may be set. What waits keeps its time, which may be past then, or so far
+ * ahead that it is given up; nothing waits for a link that was busy by the old time.
+ *
  * Pure: the time is passed in, nothing is sent, and after sched_new nothing is
  * allocated. One thread uses a scheduler.
  */
@@ -35,7 +38,7 @@ enum sched_fate {
 	SCHED_EARLY,    /* refused: its time lies beyond the horizon */
 	SCHED_OVERSIZE, /* refused: no window of its class has room for it */
 	SCHED_FULL,     /* refused: its class's queue is full */
-	SCHED_MISSED,   /* given up: no window came within late_max_ns */
+	SCHED_MISSED,   /* given up: no window came within late_max_ns, or the clock was set back to before the horizon */
 	SCHED_FATES,
 };
 

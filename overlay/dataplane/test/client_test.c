@@ -19,6 +19,7 @@
 /* A daemon's client, and the process at the other end. */
 struct pair {
 	struct client client;
+	struct closer *closer;
 	int sock;
 	int memory;
 	struct wire_ring *ring;
@@ -28,10 +29,13 @@ static int set_up(void **state)
 {
 	static struct pair p;
 	struct wire_message welcome;
+	cpu_set_t cpus;
 	int socks[2];
 
+	assert_int_equal(sched_getaffinity(0, sizeof(cpus), &cpus), 0);
+	assert_int_equal(closer_new(&p.closer, &cpus), 0);
 	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, socks), 0);
-	assert_int_equal(client_welcome(&p.client, socks[0], 0), 0);
+	assert_int_equal(client_welcome(&p.client, socks[0], 0, p.closer), 0);
 	p.sock = socks[1];
 	assert_int_equal(pass_receive(p.sock, &welcome, sizeof(welcome), &p.memory, 0), 0);
 	assert_int_equal(welcome.type, WIRE_WELCOME);
@@ -46,6 +50,7 @@ static int tear_down(void **state)
 	struct pair *p = *state;
 
 	client_close(&p->client);
+	closer_end(p->closer);
 	munmap(p->ring, sizeof(*p->ring));
 	close(p->memory);
 	close(p->sock);
@@ -64,7 +69,7 @@ static struct wire_message open_socket(struct pair *p, int type, bool bound, int
 	}
 	assert_int_equal(pass_send(p->sock, &m, sizeof(m), fd, 0), 0);
 	close(fd);
-	assert_int_equal(client_hear(&p->client, &closed), 0);
+	assert_int_equal(client_hear(&p->client, true, &closed), 0);
 	assert_int_equal(closed, -1);
 	assert_int_equal(pass_receive(p->sock, &m, sizeof(m), &extra, 0), 0);
 	assert_int_equal(m.type, WIRE_OPENED);
@@ -154,7 +159,7 @@ static void there_are_so_many_sockets_and_no_more(void **state)
 static int hears(struct pair *p, const void *data, size_t bytes, int fd, int *closed)
 {
 	assert_int_equal(pass_send(p->sock, data, bytes, fd, 0), 0);
-	return client_hear(&p->client, closed);
+	return client_hear(&p->client, true, closed);
 }
 
 static void messages_that_are_none_end_the_connection(void **state)
@@ -163,7 +168,7 @@ static void messages_that_are_none_end_the_connection(void **state)
 	struct wire_message m = { .type = WIRE_CLOSE, .socket = 0 };
 	int closed;
 
-	assert_int_equal(client_hear(&p->client, &closed), 0);
+	assert_int_equal(client_hear(&p->client, true, &closed), 0);
 	assert_int_equal(hears(p, &m, sizeof(m), -1, &closed), -EPROTO);
 	assert_int_equal(hears(p, &m, 3, -1, &closed), -EBADMSG);
 	m.type = 99;
@@ -175,7 +180,74 @@ static void messages_that_are_none_end_the_connection(void **state)
 	m = (struct wire_message){ .type = WIRE_OPEN, .clock = CLOCK_TAI };
 	assert_int_equal(hears(p, &m, sizeof(m), -1, &closed), 0);
 	shutdown(p->sock, SHUT_RDWR);
-	assert_int_equal(client_hear(&p->client, &closed), -ECONNRESET);
+	assert_int_equal(client_hear(&p->client, true, &closed), -ECONNRESET);
+}
+
+/* descriptors are how many this process has. */
+static int descriptors(void)
+{
+	int n = 0;
+
+	for (int fd = 0; fd < 1024; fd++) {
+		n += fcntl(fd, F_GETFD) >= 0;
+	}
+	return n;
+}
+
+/* send_many passes a descriptor so many times with one message. */
+static void send_many(struct pair *p, const void *data, size_t bytes, int fd, int times)
+{
+	union {
+		struct cmsghdr header;
+		char space[CMSG_SPACE(sizeof(int) * PASS_MAX)];
+	} control = { 0 };
+	struct iovec part = { .iov_base = (void *)data, .iov_len = bytes };
+	struct msghdr message = { .msg_iov = &part, .msg_iovlen = 1, .msg_control = &control };
+
+	message.msg_controllen = CMSG_SPACE(sizeof(int) * (size_t)times);
+	control.header.cmsg_len = CMSG_LEN(sizeof(int) * (size_t)times);
+	control.header.cmsg_level = SOL_SOCKET;
+	control.header.cmsg_type = SCM_RIGHTS;
+	for (int i = 0; i < times; i++) {
+		memcpy(CMSG_DATA(&control.header) + sizeof(int) * (size_t)i, &fd, sizeof(fd));
+	}
+	assert_int_equal(sendmsg(p->sock, &message, 0), bytes);
+}
+
+static void what_is_not_taken_is_closed(void **state)
+{
+	static const int times[] = { 2, 3, PASS_MAX };
+	struct pair *p = *state;
+	const struct wire_message open = { .type = WIRE_OPEN, .clock = CLOCK_TAI }, none = { .type = 99 };
+	struct wire_message m;
+	int before = descriptors(), closed, extra;
+
+	for (size_t i = 0; i < sizeof(times) / sizeof(*times); i++) {
+		send_many(p, &open, sizeof(open), p->sock, times[i]);
+		assert_int_equal(client_hear(&p->client, true, &closed), 0);
+		assert_int_equal(pass_receive(p->sock, &m, sizeof(m), &extra, 0), 0);
+		assert_int_equal(m.error, -EINVAL);
+		send_many(p, &none, sizeof(none), p->sock, times[i]);
+		assert_int_equal(client_hear(&p->client, true, &closed), -EPROTO);
+		send_many(p, &none, 3, p->sock, times[i]);
+		assert_int_equal(client_hear(&p->client, true, &closed), -EBADMSG);
+	}
+	while (closer_waiting(p->closer) > 0) {
+		usleep(1000);
+	}
+	assert_int_equal(descriptors(), before);
+}
+
+static void without_room_there_are_no_more_sockets(void **state)
+{
+	struct pair *p = *state;
+	struct wire_message m = { .type = WIRE_OPEN, .clock = CLOCK_TAI };
+	int closed, extra;
+
+	assert_int_equal(pass_send(p->sock, &m, sizeof(m), p->sock, 0), 0);
+	assert_int_equal(client_hear(&p->client, false, &closed), 0);
+	assert_int_equal(pass_receive(p->sock, &m, sizeof(m), &extra, 0), 0);
+	assert_int_equal(m.error, -EMFILE);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -190,6 +262,8 @@ int main(void)
 		TEST(only_bound_udp_sockets_are_taken),
 		TEST(there_are_so_many_sockets_and_no_more),
 		TEST(messages_that_are_none_end_the_connection),
+		TEST(what_is_not_taken_is_closed),
+		TEST(without_room_there_are_no_more_sockets),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

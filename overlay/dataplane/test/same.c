@@ -5,6 +5,7 @@
  *   same ADDRESS4 ADDRESS6 GROUP4 OWN4 PORT
  */
 #include <arpa/inet.h>
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/net_tstamp.h>
@@ -218,12 +219,40 @@ static void *talk(void *sock)
 	return (void *)sent;
 }
 
+/* descriptors are how many there are. */
+static long descriptors(void)
+{
+	DIR *all = opendir("/proc/self/fd");
+	long n = 0;
+
+	while (readdir(all)) {
+		n++;
+	}
+	closedir(all);
+	return n;
+}
+
+/* start has another program run, as interpreters do: in this one's memory until it is another. */
+static void start(void)
+{
+	pid_t child = vfork();
+	int status;
+
+	if (child == 0) {
+		close_range(3, ~0U, 0);
+		execl("/bin/true", "true", NULL);
+		_exit(1);
+	}
+	waitpid(child, &status, 0);
+	told("a program in its memory", status);
+}
+
 static void processes(void)
 {
 	int sock = timed_socket(AF_INET, &to4, sizeof(to4)), status;
 	pthread_t thread[THREADS];
 	char number[16];
-	long sent = 0;
+	long sent = 0, before;
 	pid_t child;
 
 	line = 30;
@@ -254,6 +283,11 @@ static void processes(void)
 	}
 	waitpid(child, &status, 0);
 	told("another program", status);
+	line = 33;
+	before = descriptors();
+	start();
+	told("after it", send_letter(sock, NULL, 0));
+	told("  descriptors more", descriptors() - before);
 	close(sock);
 }
 

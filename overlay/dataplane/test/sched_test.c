@@ -179,6 +179,45 @@ static void every_packet_has_one_fate_in_its_window(void **unused)
 	}
 }
 
+/* one is a packet of class 0 on the wire at a time. */
+static struct sched_packet one(uint32_t handle, int64_t txtime_ns)
+{
+	return (struct sched_packet){ .handle = handle, .txtime_ns = txtime_ns, .bytes = sched_wire_bytes(1500) };
+}
+
+static void the_clock_may_be_set(void **unused)
+{
+	const int64_t hour_ns = INT64_C(3600000000000), then_ns = 2 * hour_ns, now_ns = hour_ns;
+	const struct sched_config config = { .strategy = &queue_earliest_txtime, .link_bps = 1000000000, .horizon_ns = 1000000,
+					     .late_max_ns = 1000000, .packets = 4 };
+	struct sched *s = sched_new(&config);
+	struct sched_packet got;
+	struct gate_window w;
+
+	(void)unused;
+	assert_non_null(s);
+	assert_int_equal(sched_push(s, one(1, then_ns), then_ns, then_ns), SCHED_QUEUED);
+	assert_int_equal(sched_push(s, one(2, then_ns + 1), then_ns, then_ns), SCHED_QUEUED);
+	assert_int_equal(sched_pop(s, then_ns, &got, &w), SCHED_SENT);
+	assert_int_equal(sched_pop(s, then_ns, &got, &w), SCHED_QUEUED); /* the link is busy */
+
+	/* It is set back by an hour: what waited is given up, and what comes leaves at once. */
+	assert_int_equal(sched_wake_ns(s, now_ns), now_ns);
+	assert_int_equal(sched_push(s, one(3, now_ns), now_ns, now_ns), SCHED_QUEUED);
+	assert_int_equal(sched_pop(s, now_ns, &got, &w), SCHED_SENT);
+	assert_int_equal(got.handle, 3);
+	assert_int_equal(sched_wake_ns(s, now_ns), now_ns + sched_wire_ns(s, got.bytes));
+	assert_int_equal(sched_pop(s, now_ns + 100000, &got, &w), SCHED_MISSED);
+	assert_int_equal(got.handle, 2);
+
+	/* It is set forward: what waits is too late. */
+	assert_int_equal(sched_push(s, one(4, now_ns + 200000), now_ns + 100000, now_ns + 100000), SCHED_QUEUED);
+	assert_int_equal(sched_pop(s, then_ns, &got, &w), SCHED_MISSED);
+	assert_int_equal(got.handle, 4);
+	assert_int_equal(sched_pop(s, then_ns, &got, &w), SCHED_QUEUED);
+	sched_free(s);
+}
+
 static void lists_that_cannot_run_are_refused(void **unused)
 {
 	const struct gate_list good = { .cycle_ns = 1000, .entries = 1, .entry = { { 1000, 1 } } };
@@ -210,6 +249,7 @@ int main(void)
 		cmocka_unit_test(lists_that_cannot_run_are_refused),
 		cmocka_unit_test(windows_are_the_first_with_room),
 		cmocka_unit_test(every_packet_has_one_fate_in_its_window),
+		cmocka_unit_test(the_clock_may_be_set),
 	};
 
 	random_seed();

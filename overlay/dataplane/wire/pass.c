@@ -6,16 +6,14 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-union control {
-	struct cmsghdr header;
-	char space[CMSG_SPACE(sizeof(int))];
-};
-
 int pass_send(int sock, const void *data, size_t bytes, int fd, int flags)
 {
 	struct iovec part = { .iov_base = (void *)data, .iov_len = bytes };
 	struct msghdr message = { .msg_iov = &part, .msg_iovlen = 1 };
-	union control control = { 0 };
+	union {
+		struct cmsghdr header;
+		char space[CMSG_SPACE(sizeof(fd))];
+	} control = { 0 };
 
 	if (fd >= 0) {
 		struct cmsghdr *c = &control.header;
@@ -30,19 +28,17 @@ int pass_send(int sock, const void *data, size_t bytes, int fd, int flags)
 	return sendmsg(sock, &message, flags | MSG_NOSIGNAL) < 0 ? -errno : 0;
 }
 
-int pass_receive(int sock, void *data, size_t bytes, int *fd, int flags)
+int pass_receive_all(int sock, void *data, size_t bytes, struct passed *passed, int flags)
 {
+	union {
+		struct cmsghdr header;
+		char space[CMSG_SPACE(sizeof(passed->fd))];
+	} control;
 	struct iovec part = { .iov_base = data, .iov_len = bytes };
-	union control control = { 0 };
-	struct msghdr message = {
-		.msg_iov = &part,
-		.msg_iovlen = 1,
-		.msg_control = &control,
-		.msg_controllen = sizeof(control),
-	};
+	struct msghdr message = { .msg_iov = &part, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof(control) };
 	ssize_t got;
 
-	*fd = -1;
+	passed->count = 0;
 	do {
 		got = recvmsg(sock, &message, flags | MSG_CMSG_CLOEXEC);
 	} while (got < 0 && errno == EINTR);
@@ -51,15 +47,28 @@ int pass_receive(int sock, void *data, size_t bytes, int *fd, int flags)
 	}
 	for (struct cmsghdr *c = CMSG_FIRSTHDR(&message); c; c = CMSG_NXTHDR(&message, c)) {
 		if (c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS) {
-			memcpy(fd, CMSG_DATA(c), sizeof(*fd));
+			passed->count = (int)((c->cmsg_len - CMSG_LEN(0)) / sizeof(int));
+			memcpy(passed->fd, CMSG_DATA(c), (size_t)passed->count * sizeof(int));
 		}
 	}
 	if (got == (ssize_t)bytes && !(message.msg_flags & MSG_TRUNC)) {
 		return 0;
 	}
-	if (*fd >= 0) {
-		close(*fd);
-		*fd = -1;
-	}
 	return got == 0 ? -ECONNRESET : -EBADMSG;
+}
+
+int pass_receive(int sock, void *data, size_t bytes, int *fd, int flags)
+{
+	struct passed passed;
+	int err = pass_receive_all(sock, data, bytes, &passed, flags);
+
+	*fd = -1;
+	if (!err && passed.count == 1) {
+		*fd = passed.fd[0];
+		return 0;
+	}
+	for (int i = 0; i < passed.count; i++) {
+		close(passed.fd[i]);
+	}
+	return err;
 }
