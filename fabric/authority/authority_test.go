@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto"
 	"crypto/tls"
+	"crypto/x509"
 	"encoding/base64"
 	"errors"
 	"fmt"
@@ -281,8 +282,57 @@ func TestKeeper(t *testing.T) {
 			return false
 		}
 		renewed, _, err := identity.LoadAuthority(c1)
-		return err == nil && !renewed.Root().Equal(own.Root()) && i.SignedBy(renewed.Root())
+		return err == nil && !renewed.Root().Equal(own.Root()) && i.Under(renewed.Root())
 	})
+}
+
+// What a cluster revokes once its authority was renewed holds for gateways of before.
+func TestRevokedAfterRenewal(t *testing.T) {
+	f := serve(t)
+	dir := t.TempDir()
+	member := func(cluster string) (folder string, chain []*x509.Certificate) {
+		folder = filepath.Join(dir, cluster)
+		if _, err := authority.Join(t.Context(), f.token(t, cluster), folder, newKey(t)); err != nil {
+			t.Fatal(err)
+		}
+		own, trusted, err := identity.LoadAuthority(folder)
+		if err != nil {
+			t.Fatal(err)
+		}
+		key := newKey(t)
+		if chain, err = own.Gateway("g1", key.Public(), time.Now(), time.Hour); err == nil {
+			err = errors.Join(identity.Record(folder, "g1", chain[0]), identity.Write(filepath.Join(dir, cluster+"-g1"), key, chain, trusted))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return folder, chain
+	}
+	c1, lost := member("c1")
+	member("c2")
+	if _, err := authority.Renew(t.Context(), f.address, c1); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := identity.RevokeName(c1, "g1", time.Now()); err != nil || n != 1 {
+		t.Fatalf("%d certificates revoked: %v", n, err)
+	}
+	if err := authority.Publish(t.Context(), f.address, c1); err != nil {
+		t.Fatal(err)
+	}
+	trusted, revoked, err := identity.ReadTrust(f.folder)
+	if err == nil {
+		err = identity.UpdateTrust(filepath.Join(dir, "c2-g1"), trusted, revoked)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	peer, err := identity.Load(filepath.Join(dir, "c2-g1"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := peer.Verify(lost, x509.ExtKeyUsageClientAuth, time.Now()); !errors.Is(err, identity.ErrRevoked) {
+		t.Errorf("a gateway that was revoked: %v", err)
+	}
 }
 
 // What is read as a token is written as it was.

@@ -54,17 +54,17 @@ func Join(ctx context.Context, t Token, folder string, key crypto.Signer) ([]*x5
 	if err := c.ask(ctx, "/v1/join", Wish{request, t.Secret}, &g); err != nil {
 		return nil, err
 	}
-	return g.keep(folder, key)
+	return g.keep(folder, key, identity.Replace)
 }
 
-// Renew replaces the authority of a cluster by one with a new key, which the fabric's
-// authority at that address grants to who shows the present one.
-func Renew(ctx context.Context, address, folder string, key crypto.Signer) ([]*x509.Certificate, error) {
+// Renew has the fabric's authority at an address certify that of a cluster anew. Its key stays:
+// what it has revoked is revoked by that.
+func Renew(ctx context.Context, address, folder string) ([]*x509.Certificate, error) {
 	a, trusted, err := identity.LoadAuthority(folder)
 	if err != nil {
 		return nil, err
 	}
-	request, err := newRequest("", key)
+	request, err := newRequest("", a.Key())
 	if err != nil {
 		return nil, err
 	}
@@ -72,7 +72,7 @@ func Renew(ctx context.Context, address, folder string, key crypto.Signer) ([]*x
 	if err := newCaller(address, known(trusted), a.Certificate()).ask(ctx, "/v1/renew", Wish{Request: request}, &g); err != nil {
 		return nil, err
 	}
-	return g.keep(folder, key)
+	return g.keep(folder, a.Key(), identity.Renew)
 }
 
 // Publish sends a cluster's own list of what is revoked, if it has one that the fabric's
@@ -121,13 +121,16 @@ func update(ctx context.Context, address, folder string, wait bool) error {
 	return identity.MergeTrust(folder, []byte(t.Trusted), []byte(t.Revoked))
 }
 
-// keep writes what was granted into a folder.
-func (g Grant) keep(folder string, key crypto.Signer) ([]*x509.Certificate, error) {
+// put writes an identity into a folder.
+type put func(folder string, key crypto.Signer, chain []*x509.Certificate, trusted, revoked []byte) error
+
+// keep has what was granted written into a folder.
+func (g Grant) keep(folder string, key crypto.Signer, write put) ([]*x509.Certificate, error) {
 	chain, err := identity.ParseCertificates([]byte(g.Chain))
 	if err != nil {
 		return nil, err
 	}
-	return chain, identity.Replace(folder, key, chain, []byte(g.Trusted), []byte(g.Revoked))
+	return chain, write(folder, key, chain, []byte(g.Trusted), []byte(g.Revoked))
 }
 
 // known are those of a folder's trust, whatever is shown.

@@ -21,7 +21,7 @@ type Keeper struct {
 	Gateways []string
 	// GatewayLasts is how long their certificates are made for.
 	GatewayLasts time.Duration
-	// Key is the kind of new keys.
+	// Key is the kind of new keys of gateways.
 	Key string
 	Now func() time.Time
 	Log *slog.Logger
@@ -83,11 +83,7 @@ func (k Keeper) Once(ctx context.Context) error {
 }
 
 func (k Keeper) renew(ctx context.Context) error {
-	key, err := identity.NewKey(k.Key)
-	if err != nil {
-		return err
-	}
-	chain, err := Renew(ctx, k.Address, k.Cluster, key)
+	chain, err := Renew(ctx, k.Address, k.Cluster)
 	if err != nil {
 		return err
 	}
@@ -95,8 +91,8 @@ func (k Keeper) renew(ctx context.Context) error {
 	return nil
 }
 
-// gateway renews one that is due, or that another authority of the cluster has signed,
-// and gives it the cluster's trust.
+// gateway renews one that is due, or whose cluster's authority was, and gives it the
+// cluster's trust.
 func (k Keeper) gateway(own identity.Authority, folder string) error {
 	trusted, revoked, err := identity.ReadTrust(k.Cluster)
 	if err != nil {
@@ -107,7 +103,7 @@ func (k Keeper) gateway(own identity.Authority, folder string) error {
 		return err
 	}
 	begin, end := i.Validity()
-	if !due(begin, end, k.Now()) && i.SignedBy(own.Root()) {
+	if !due(begin, end, k.Now()) && i.Under(own.Root()) {
 		return identity.UpdateTrust(folder, trusted, revoked)
 	}
 	key, err := identity.NewKey(k.Key)

@@ -17,7 +17,6 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -46,7 +45,6 @@ type Server struct {
 	waiters chan struct{}
 	// answers counts requests by what was asked for, and the status of the answer.
 	answers *prometheus.CounterVec
-	mu      sync.Mutex // of what is revoked
 }
 
 // NewServer makes the server of a folder.
@@ -185,8 +183,6 @@ func (s *Server) revoked(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	if err := identity.AddRevoked(s.folder, r.TLS.PeerCertificates, []byte(list.Revoked)); err != nil {
 		s.refuse(w, r, http.StatusBadRequest, err)
 		return

@@ -8,12 +8,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
 	"time"
 
+	"skerry.dev/skerry/fabric/identity"
 	"skerry.dev/skerry/internal/whole"
 )
 
@@ -89,18 +89,25 @@ func waitingPath(folder, secret string) string {
 // newSecret makes one and remembers it.
 func newSecret(folder string, w waiting) (string, error) {
 	secret := rand.Text()
-	const perm = 0o700
-	if err := os.MkdirAll(filepath.Join(folder, tokensFolder), perm); err != nil {
-		return "", err
-	}
-	const secretPerm = 0o600
-	return secret, whole.JSON(waitingPath(folder, secret), secretPerm, w)
+	return secret, identity.Locked(folder, func() error {
+		const perm, secretPerm = 0o700, 0o600
+		if err := os.MkdirAll(filepath.Join(folder, tokensFolder), perm); err != nil {
+			return err
+		}
+		return whole.JSON(waitingPath(folder, secret), secretPerm, w)
+	})
 }
 
-// use takes a token away, and says which cluster it is for. Of several who use it at
-// once one is the first to remove its file.
-func use(folder, secret string, now time.Time) (string, error) {
-	path := waitingPath(folder, secret)
+// use takes a token away, and says which cluster it is for.
+func use(folder, secret string, now time.Time) (cluster string, err error) {
+	err = identity.Locked(folder, func() error {
+		cluster, err = take(waitingPath(folder, secret), now)
+		return err
+	})
+	return cluster, err
+}
+
+func take(path string, now time.Time) (string, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
 		return "", ErrUnknown
@@ -109,9 +116,7 @@ func use(folder, secret string, now time.Time) (string, error) {
 	if err := json.Unmarshal(text, &w); err != nil {
 		return "", fmt.Errorf("%s: %w", path, err)
 	}
-	if err := os.Remove(path); errors.Is(err, fs.ErrNotExist) {
-		return "", ErrUnknown
-	} else if err != nil {
+	if err := os.Remove(path); err != nil {
 		return "", err
 	}
 	if now.After(w.Until) {

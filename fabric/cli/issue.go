@@ -60,12 +60,13 @@ that cluster and of no other: others would not be believed.`,
 				return explained(err)
 			}
 			chain, err := issue(kind, out, trusted, func(public any) ([]*x509.Certificate, error) {
-				return a.Cluster(args[0], public, now())
+				chain, err := a.Cluster(args[0], public, now())
+				if err != nil {
+					return nil, err
+				}
+				return chain, identity.Record(ca, args[0], chain[0])
 			})
 			if err != nil {
-				return err
-			}
-			if err := identity.Record(ca, args[0], chain[0]); err != nil {
 				return err
 			}
 			return done(cmd, "cluster %s is in %s, until %s", args[0], out, chain[0].NotAfter.Format(day))
@@ -94,12 +95,13 @@ and the authorities to believe, as cert-manager lays out its secrets.`,
 				return explained(err)
 			}
 			chain, err := issue(kind, out, trusted, func(public any) ([]*x509.Certificate, error) {
-				return a.Gateway(args[0], public, now(), lasts)
+				chain, err := a.Gateway(args[0], public, now(), lasts)
+				if err != nil {
+					return nil, err
+				}
+				return chain, identity.Record(peer, args[0], chain[0])
 			})
 			if err != nil {
-				return err
-			}
-			if err := identity.Record(peer, args[0], chain[0]); err != nil {
 				return err
 			}
 			return done(cmd, "gateway %s is in %s, until %s", args[0], out, chain[0].NotAfter.Format(day))

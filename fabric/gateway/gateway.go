@@ -82,10 +82,12 @@ type Gateway struct {
 	firsts  firsts
 }
 
-// own is the gateway's identity, and what its folder was before that was read.
+// own is the gateway's identity, what its folder was before that was read, and what looks once
+// more at who is trusted.
 type own struct {
 	*identity.Store
-	read changes.State
+	read  changes.State
+	again *time.Timer
 }
 
 // ways are those to peers' gateways.
@@ -124,10 +126,11 @@ func New(config Config, log *slog.Logger) (*Gateway, error) {
 		return nil, fmt.Errorf("read the identity: %w", err)
 	}
 	g := &Gateway{
-		config: config, identity: own{store, read}, log: log,
+		config: config, identity: own{Store: store, read: read}, log: log,
 		fronts: map[string]*front{}, ways: ways{map[way]link{}, map[way]context.CancelFunc{}}, callers: map[*caller]bool{},
 		peers: map[string]native.Peer{},
 	}
+	g.identity.again = time.AfterFunc(settledAfter, g.recheck)
 	g.observe()
 	if err := g.chooseCongestion(); err != nil {
 		return nil, err
@@ -177,6 +180,7 @@ func (g *Gateway) Run(ctx context.Context, first *snapshot.Snapshot, next <-chan
 		return err
 	}
 	defer g.endObserved()
+	defer g.identity.again.Stop()
 	defer g.running.Wait()
 	defer cancel()
 	if err := g.listen(hard); err != nil {
@@ -251,12 +255,22 @@ func (g *Gateway) reload() {
 	}
 	own := g.identity.Current()
 	g.log.Info("new identity", "gateway", own.Name.String(), "until", own.NotAfter)
+	if !own.Same(before) {
+		g.renew()
+	}
+	g.recheck()
+	g.identity.again.Reset(settledAfter)
+}
+
+// settledAfter is how long after a change of trust no handshake is under way any more that was
+// judged by the trust of before, and whose connection was not yet known.
+const settledAfter = 15 * time.Second
+
+// recheck ends connections to those who are not to be trusted any more.
+func (g *Gateway) recheck() {
 	g.datagrams.recheck()
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if !own.Same(before) {
-		g.renewLocked()
-	}
 	for c := range g.callers {
 		if err := c.verify(c.conn.ConnectionState()); err != nil {
 			g.log.Warn("peer refused", "peer", c.name.String(), "why", err.Error())
@@ -270,9 +284,11 @@ func (g *Gateway) reload() {
 	}
 }
 
-// renewLocked has connections that show the certificate of before end with their streams, and
+// renew has connections that show the certificate of before end with their streams, and
 // others take their place: when nobody trusts it any more, nothing is left that it carries.
-func (g *Gateway) renewLocked() {
+func (g *Gateway) renew() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
 	g.native.Renew()
 	for _, l := range g.links {
 		if pool, is := l.carrier.(*native.Pool); is {

@@ -74,6 +74,9 @@ func NewFabric(fabric string, key crypto.Signer, now time.Time) (Authority, erro
 // Fabric is the trust domain of an authority.
 func (a Authority) Fabric() string { return a.Chain[len(a.Chain)-1].Subject.CommonName }
 
+// Key is what it signs by.
+func (a Authority) Key() crypto.Signer { return a.key }
+
 // Follow has an authority of a fabric sign that of the next one, so that who knows only
 // this one trusts what that one signs, as long as this one is valid.
 func (a Authority) Follow(next Authority, now time.Time) (*x509.Certificate, error) {

@@ -39,7 +39,7 @@ func Write(folder string, key crypto.Signer, chain, trusted []*x509.Certificate)
 }
 
 // Replace puts an identity in a folder's place, in one step: who reads the folder finds
-// the one before or this one, whole. Whatever else the folder has stays in it.
+// the one before or this one, whole, and at any time whatever else the folder has.
 func Replace(folder string, key crypto.Signer, chain []*x509.Certificate, trusted, revoked []byte) error {
 	if _, err := ParseCertificates(trusted); err != nil {
 		return err
@@ -54,27 +54,44 @@ func Replace(folder string, key crypto.Signer, chain []*x509.Certificate, truste
 	if _, err := os.Lstat(folder); errors.Is(err, fs.ErrNotExist) {
 		return os.Rename(next, folder)
 	}
+	if err := linkRest(folder, next); err != nil {
+		return err
+	}
 	if err := unix.Renameat2(unix.AT_FDCWD, next, unix.AT_FDCWD, folder, unix.RENAME_EXCHANGE); err != nil {
 		return fmt.Errorf("replace %s: %w", folder, err)
 	}
-	return moveRest(next, folder)
+	return os.RemoveAll(next) // the one before, all of which the other has
 }
 
-// moveRest moves what is not of an identity, and removes the folder that it was in.
-func moveRest(from, to string) error {
-	entries, err := os.ReadDir(from)
-	if err != nil {
-		return err
-	}
-	for _, e := range entries {
-		if slices.Contains([]string{certificateFile, keyFile, caFile, revokedFile}, e.Name()) {
-			continue
-		}
-		if err := os.Rename(filepath.Join(from, e.Name()), filepath.Join(to, e.Name())); err != nil {
+// Renew does so with the folder of an authority, and keeps the lists that the one before has
+// signed: nobody else knows better what those have.
+func Renew(folder string, key crypto.Signer, chain []*x509.Certificate, trusted, revoked []byte) error {
+	return Locked(folder, func() error {
+		all, err := withOwn(folder, revoked)
+		if err != nil {
 			return err
 		}
-	}
-	return os.RemoveAll(from)
+		return Replace(folder, key, chain, trusted, all)
+	})
+}
+
+// linkRest has one folder have the files of another that are not of an identity.
+func linkRest(from, to string) error {
+	return filepath.WalkDir(from, func(path string, e fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		rest, err := filepath.Rel(from, path)
+		switch {
+		case err != nil:
+			return err
+		case slices.Contains([]string{".", certificateFile, keyFile, caFile, revokedFile}, rest):
+			return nil
+		case e.IsDir():
+			return os.Mkdir(filepath.Join(to, rest), folderPerm)
+		}
+		return os.Link(path, filepath.Join(to, rest))
+	})
 }
 
 // fill writes the files of an identity, the key last.

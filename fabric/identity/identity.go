@@ -19,6 +19,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"syscall"
 	"time"
 )
@@ -93,9 +94,9 @@ func (i *Identity) Validity() (begin, end time.Time) {
 // Same says whether the other has the same certificate.
 func (i *Identity) Same(other *Identity) bool { return i.chain[0].Equal(other.chain[0]) }
 
-// SignedBy says whether an authority has signed its own certificate.
-func (i *Identity) SignedBy(authority *x509.Certificate) bool {
-	return i.certificate.Leaf.CheckSignatureFrom(authority) == nil
+// Under says whether its chain leads by that certificate of an authority.
+func (i *Identity) Under(authority *x509.Certificate) bool {
+	return slices.ContainsFunc(i.chain[1:], authority.Equal)
 }
 
 // Verify says who shows a chain of certificates, its own first, for that use.

@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
-	"encoding/pem"
 	"errors"
 	"math/big"
 	"net"
@@ -221,7 +220,7 @@ func forged(t *testing.T, a identity.Authority, like []*x509.Certificate, id, ho
 	}
 	draft := *like[0]
 	draft.URIs, draft.DNSNames, draft.SerialNumber = []*url.URL{uri}, []string{host}, big.NewInt(1)
-	der, err := x509.CreateCertificate(rand.Reader, &draft, a.Chain[0], like[0].PublicKey, identity.SignerOf(a))
+	der, err := x509.CreateCertificate(rand.Reader, &draft, a.Chain[0], like[0].PublicKey, a.Key())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -286,14 +285,7 @@ func TestRevoked(t *testing.T) {
 		{"its cluster", c2, chain[0].SerialNumber, true},
 		{"the fabric", f.root, chain[1].SerialNumber, true},
 	} {
-		list, err := x509.CreateRevocationList(rand.Reader, &x509.RevocationList{
-			Number: big.NewInt(1), ThisUpdate: time.Now(), NextUpdate: time.Now().Add(time.Hour),
-			RevokedCertificateEntries: []x509.RevocationListEntry{{SerialNumber: by.serial, RevocationTime: time.Now()}},
-		}, by.issuer.Chain[0], identity.SignerOf(by.issuer))
-		if err != nil {
-			t.Fatal(err)
-		}
-		text := pem.EncodeToMemory(&pem.Block{Type: "X509 CRL", Bytes: list})
+		text := listOf(t, by.issuer.Root(), by.issuer.Key(), by.serial)
 		if err := os.WriteFile(filepath.Join(folder, "ca.crl"), text, 0o600); err != nil {
 			t.Fatal(err)
 		}

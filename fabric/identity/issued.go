@@ -26,18 +26,33 @@ type Issued struct {
 	Until  time.Time `json:"until"`
 }
 
-// Record notes a certificate that the authority of a folder has signed.
+// Record notes a certificate that the authority of a folder has signed, before anybody gets it.
 func Record(folder, name string, c *x509.Certificate) error {
 	line, err := json.Marshal(Issued{name, c.SerialNumber.Text(serialBase), c.NotAfter})
 	if err != nil {
 		return err
 	}
-	f, err := os.OpenFile(filepath.Join(folder, issuedFile), os.O_APPEND|os.O_CREATE|os.O_WRONLY, secretPerm)
+	return Locked(folder, func() error { return appendLine(filepath.Join(folder, issuedFile), append(line, '\n')) })
+}
+
+// appendLine adds a line to a file, which then is on the disk, or none of it.
+func appendLine(path string, line []byte) error {
+	f, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, secretPerm)
 	if err != nil {
 		return err
 	}
-	_, err = f.Write(append(line, '\n')) // a line is written at once
-	return errors.Join(err, f.Close())
+	defer f.Close()
+	before, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	if _, err = f.Write(line); err == nil {
+		err = f.Sync()
+	}
+	if err != nil {
+		return errors.Join(err, f.Truncate(before.Size()))
+	}
+	return nil
 }
 
 // ListIssued lists what the authority of a folder has signed, but for what has expired.

@@ -20,7 +20,15 @@ const revokedLasts = 7 * 24 * time.Hour
 // Rotate puts a new authority of a fabric in the place of the one in a folder. The old
 // one signs it, so that who knows only the old one believes what it signs; both are in
 // the folder's trust, for gateways to learn, until Retire.
-func Rotate(folder string, key crypto.Signer, now time.Time) (Authority, error) {
+func Rotate(folder string, key crypto.Signer, now time.Time) (next Authority, err error) {
+	err = Locked(folder, func() error {
+		next, err = rotate(folder, key, now)
+		return err
+	})
+	return next, err
+}
+
+func rotate(folder string, key crypto.Signer, now time.Time) (Authority, error) {
 	old, trusted, err := LoadAuthority(folder)
 	if err != nil {
 		return Authority{}, err
@@ -45,6 +53,14 @@ func Rotate(folder string, key crypto.Signer, now time.Time) (Authority, error) 
 
 // Retire ends the trust in authorities before the one in a folder.
 func Retire(folder string) (retired int, err error) {
+	err = Locked(folder, func() error {
+		retired, err = retire(folder)
+		return err
+	})
+	return retired, err
+}
+
+func retire(folder string) (retired int, err error) {
 	a, trusted, err := LoadAuthority(folder)
 	if err != nil {
 		return 0, err
@@ -65,7 +81,7 @@ func (a Authority) replace(folder string, trusted []*x509.Certificate) error {
 // Revoke puts certificates, by their numbers, on the list of the authority that has
 // signed them, in its folder. It says how many were not on it before.
 func Revoke(folder string, serials []*big.Int, now time.Time) (added int, err error) {
-	err = locked(folder, func() error {
+	err = Locked(folder, func() error {
 		added, err = revoke(folder, serials, now)
 		return err
 	})
@@ -86,7 +102,7 @@ func revoke(folder string, serials []*big.Int, now time.Time) (int, error) {
 	var text bytes.Buffer
 	for _, list := range before {
 		if list.CheckSignatureFrom(a.Root()) == nil {
-			draft.RevokedCertificateEntries = list.RevokedCertificateEntries
+			draft.RevokedCertificateEntries = append(draft.RevokedCertificateEntries, list.RevokedCertificateEntries...)
 			continue
 		}
 		_ = pem.Encode(&text, &pem.Block{Type: "X509 CRL", Bytes: list.Raw}) // a buffer does not fail

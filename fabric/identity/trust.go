@@ -13,8 +13,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-
-	"golang.org/x/sys/unix"
 )
 
 // authorityName is the label of the server that answers for a fabric's authority.
@@ -139,12 +137,20 @@ func (t *Trust) verify(chain []*x509.Certificate, use x509.ExtKeyUsage, now time
 func (t *Trust) revokes(path []*x509.Certificate) bool {
 	for at, c := range path[:len(path)-1] {
 		for _, list := range t.revoked {
-			if lists(list, c) && list.CheckSignatureFrom(path[at+1]) == nil {
+			if lists(list, c) && t.signed(list, path[at+1]) {
 				return true
 			}
 		}
 	}
 	return false
+}
+
+// signed says whether a list is an issuer's: signed by its key, or where that is the fabric's
+// by another one that is believed. One that was rotated away signs nothing more, and what it
+// has issued is good until it is retired.
+func (t *Trust) signed(list *x509.RevocationList, issuer *x509.Certificate) bool {
+	by := func(c *x509.Certificate) bool { return list.CheckSignatureFrom(c) == nil }
+	return by(issuer) || slices.ContainsFunc(t.known, by)
 }
 
 // ReadTrust gives the files of a folder's trust as they are, once they have been read.
@@ -174,6 +180,10 @@ func UpdateTrust(folder string, trusted, revoked []byte) error {
 // AddRevoked takes a cluster's lists over into the folder of a fabric's authority: those
 // that its authority, which shows a chain, has signed, in the place of the one before.
 func AddRevoked(folder string, chain []*x509.Certificate, text []byte) error {
+	return Locked(folder, func() error { return addRevoked(folder, chain, text) })
+}
+
+func addRevoked(folder string, chain []*x509.Certificate, text []byte) error {
 	trusted, before, err := ReadTrust(folder)
 	if err != nil {
 		return err
@@ -227,29 +237,22 @@ func OwnRevoked(folder string) ([]byte, error) {
 // MergeTrust replaces the trust of an authority's folder, but for the lists that it has
 // signed itself: nobody else knows better what those have.
 func MergeTrust(folder string, trusted, revoked []byte) error {
-	return locked(folder, func() error {
-		own, err := OwnRevoked(folder)
+	return Locked(folder, func() error {
+		all, err := withOwn(folder, revoked)
 		if err != nil {
 			return err
 		}
-		if !bytes.Contains(revoked, own) {
-			revoked = slices.Concat(revoked, own)
-		}
-		return WriteTrust(folder, trusted, revoked)
+		return WriteTrust(folder, trusted, all)
 	})
 }
 
-// locked does something to a folder that others must not do at the same time.
-func locked(folder string, do func() error) error {
-	f, err := os.Open(folder)
-	if err != nil {
-		return err
+// withOwn adds the lists that the authority of a folder has signed, where others lack them.
+func withOwn(folder string, revoked []byte) ([]byte, error) {
+	own, err := OwnRevoked(folder)
+	if err != nil || bytes.Contains(revoked, own) {
+		return revoked, err
 	}
-	defer f.Close() // which ends the lock
-	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX); err != nil {
-		return fmt.Errorf("lock %s: %w", folder, err)
-	}
-	return do()
+	return slices.Concat(revoked, own), nil
 }
 
 // WriteTrust replaces a folder's trust.
