@@ -36,7 +36,7 @@ func TestKills(t *testing.T) {
 		must(t, err)
 		return s.Clients == 0 && s.Sockets == 0
 	})
-	until(t, time.Second, "the daemon holds what it was passed", func() bool { return held(t, daemon.Process.Pid) == before })
+	until(t, 5*time.Second, "the daemon holds what it was passed", func() bool { return held(t, daemon.Process.Pid) == before })
 	program := l.talk(far4, "-n", "1000000", "-l", "20000000")
 	must(t, program.Start())
 	defer func() { _ = program.Process.Kill(); _ = program.Wait() }()
