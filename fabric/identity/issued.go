@@ -85,6 +85,9 @@ func ListIssued(folder string, now time.Time) (all []Issued, err error) {
 // RevokeName revokes all certificates of a name that an authority has signed, and says
 // how many were not revoked before.
 func RevokeName(folder, name string, now time.Time) (int, error) {
+	if _, _, err := LoadAuthority(folder); err != nil {
+		return 0, err
+	}
 	all, err := ListIssued(folder, now)
 	if err != nil {
 		return 0, err
