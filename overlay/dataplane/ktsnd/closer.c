@@ -20,8 +20,17 @@ struct closer {
 	_Atomic int last; /* given, of those not taken from here yet */
 	_Atomic int waiting;
 	_Atomic bool ended; /* nothing more is given */
+	_Atomic int holders; /* the thread, and who gives: the last to let go frees it */
 	sem_t given;
 };
+
+static void let_go(struct closer *c)
+{
+	if (atomic_fetch_sub(&c->holders, 1) == 1) {
+		sem_destroy(&c->given);
+		free(c);
+	}
+}
 
 static void close_all(struct closer *c)
 {
@@ -47,8 +56,7 @@ static void *run(void *closer)
 		ended = atomic_load(&c->ended);
 		close_all(c);
 	}
-	sem_destroy(&c->given);
-	free(c);
+	let_go(c);
 	return NULL;
 }
 
@@ -79,11 +87,12 @@ int closer_new(struct closer **made, const cpu_set_t *cpus)
 		return -ENOMEM;
 	}
 	c->last = NONE;
+	c->holders = 2;
 	sem_init(&c->given, 0, 0);
 	err = start(c, cpus);
 	if (err) {
-		sem_destroy(&c->given);
-		free(c);
+		c->holders = 1;
+		let_go(c);
 		return -err;
 	}
 	*made = c;
@@ -93,7 +102,8 @@ int closer_new(struct closer **made, const cpu_set_t *cpus)
 void closer_end(struct closer *c)
 {
 	atomic_store(&c->ended, true);
-	sem_post(&c->given);
+	sem_post(&c->given); /* the thread may be at its end already, woken by what was given last */
+	let_go(c);
 }
 
 void closer_close(struct closer *c, int fd)

@@ -45,11 +45,20 @@ static int set_up(void **state)
 	return 0;
 }
 
+/* all_closed waits until the thread has closed what was given to it. */
+static void all_closed(struct pair *p)
+{
+	while (closer_waiting(p->closer) > 0) {
+		usleep(1000);
+	}
+}
+
 static int tear_down(void **state)
 {
 	struct pair *p = *state;
 
 	client_close(&p->client);
+	all_closed(p); /* the next test may count descriptors */
 	closer_end(p->closer);
 	munmap(p->ring, sizeof(*p->ring));
 	close(p->memory);
@@ -232,9 +241,7 @@ static void what_is_not_taken_is_closed(void **state)
 		send_many(p, &none, 3, p->sock, times[i]);
 		assert_int_equal(client_hear(&p->client, true, &closed), -EBADMSG);
 	}
-	while (closer_waiting(p->closer) > 0) {
-		usleep(1000);
-	}
+	all_closed(p);
 	assert_int_equal(descriptors(), before);
 }
 
