@@ -13,6 +13,7 @@ package balance
 import (
 	"errors"
 	"math/rand/v2"
+	"slices"
 	"time"
 )
 
@@ -40,6 +41,14 @@ func Known[T any](value T, at time.Duration) Measured[T] {
 // fresh says whether the value is known and no older than a limit.
 func (m Measured[T]) fresh(now, limit time.Duration) bool {
 	return m.Known && now-m.At <= limit
+}
+
+// or is the value, or another where nothing was measured.
+func (m Measured[T]) or(other Measured[T]) Measured[T] {
+	if m.Known {
+		return m
+	}
+	return other
 }
 
 // Usage is what the Service's pods on a node use, as a share of their limits.
@@ -162,7 +171,8 @@ func (b *Balancer) SetPolicy(o Options, now time.Duration) error {
 }
 
 // Update takes a new view. Endpoints and nodes that were in the last keep what was seen
-// of them; connections to those that are gone still end by Done.
+// of them, and what was known of nodes where the view knows nothing; connections to those
+// that are gone still end by Done.
 func (b *Balancer) Update(v View, now time.Duration) {
 	b.nodes(v.Nodes, now)
 	old := b.byID
@@ -189,9 +199,18 @@ func (b *Balancer) nodes(list []Node, now time.Duration) {
 		if have == nil {
 			have = &node{}
 		}
-		have.learn(n, now)
+		have.learn(n.or(have.Node), now)
 		b.byNode[n.Name] = have
 	}
+	for _, n := range old { // a policy may still have it
+		n.endpoints = nil
+	}
+}
+
+// or is the node with what was known of it, where nothing is.
+func (n Node) or(was Node) Node {
+	n.Usage, n.Queue, n.RTT = n.Usage.or(was.Usage), n.Queue.or(was.Queue), n.RTT.or(was.RTT)
+	return n
 }
 
 // learn takes what is known of a node. A new report of its queue ends the time in which
@@ -259,15 +278,31 @@ func (f *field) add(e *endpoint) {
 	}
 }
 
-// Pick chooses the endpoint of the next connection.
-func (b *Balancer) Pick(now time.Duration) (Ticket, error) {
+// Pick chooses the endpoint of the next connection: none of those that it was tried to
+// give to before, while there is another.
+func (b *Balancer) Pick(now time.Duration, tried ...string) (Ticket, error) {
 	if b.back != 0 && now >= b.back {
 		b.gather(now)
 	}
 	if len(b.field.endpoints) == 0 {
 		return Ticket{}, ErrNoEndpoint
 	}
-	return b.give(b.policy.pick(&b.field, now), now), nil
+	e := b.policy.pick(&b.field, now)
+	if slices.Contains(tried, e.ID) {
+		e = b.field.other(e, tried)
+	}
+	return b.give(e, now), nil
+}
+
+// other is any that was not tried; an endpoint itself where all were.
+func (f *field) other(e *endpoint, tried []string) *endpoint {
+	n := len(f.endpoints)
+	for first, i := f.rand.IntN(n), 0; i < min(n, len(tried)+1); i++ {
+		if other := f.endpoints[(first+i)%n]; !slices.Contains(tried, other.ID) {
+			return other
+		}
+	}
+	return e
 }
 
 // Take chooses the endpoint of an ID, where it takes connections: of a client that stays

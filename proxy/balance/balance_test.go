@@ -96,6 +96,23 @@ func TestRAPBestIsOfTheCycle(t *testing.T) {
 	}
 }
 
+// A best node that leaves within the cycle has nothing more; the best of those that are left
+// is looked for at once.
+func TestRAPBestLeaves(t *testing.T) {
+	v := three()
+	for i, cpu := range []float64{1, 0.1, 0.2} {
+		v.Nodes[i].Usage = Known(Usage{CPU: cpu}, 0)
+	}
+	b := newWith(t, Options{Policy: RAP}, v)
+	if got := picks(t, b, 0, 10); got["b"] != 10 {
+		t.Errorf("10 connections went %v", got)
+	}
+	b.Update(View{Endpoints: []Endpoint{v.Endpoints[0], v.Endpoints[2]}, Nodes: []Node{{Name: "a", Local: true}, {Name: "c"}}}, ms)
+	if got := picks(t, b, ms, 10); got["c"] != 10 {
+		t.Errorf("its best has gone, and 10 connections went %v", got)
+	}
+}
+
 func TestRAPWithoutAnEndpointAtHome(t *testing.T) {
 	v := three()
 	v.Endpoints = v.Endpoints[1:]
@@ -251,8 +268,8 @@ func TestSlowStart(t *testing.T) {
 }
 
 // Whatever happens in whatever order: no endpoint that takes connections is never asked
-// by a policy that shares, what is in flight comes to 0, and an endpoint that is left out
-// is not asked.
+// by a policy that shares, what is in flight comes to 0, and an endpoint that is left out,
+// or gone, is not asked, nor one that was tried while there is another.
 func TestProperties(t *testing.T) {
 	for _, policy := range Policies() {
 		for seed := range uint64(20) {
@@ -290,7 +307,8 @@ func properties(t *testing.T, policy string, seed uint64) {
 				open = append(open[:i], open[i+1:]...)
 			}
 		default:
-			ticket, err := b.Pick(now)
+			tried := []string{fmt.Sprint(r.IntN(6)), fmt.Sprint(r.IntN(6))}[:r.IntN(3)]
+			ticket, err := b.Pick(now, tried...)
 			if err != nil {
 				if len(v.Endpoints) > 0 {
 					t.Fatalf("%d endpoints: %v", len(v.Endpoints), err)
@@ -299,6 +317,12 @@ func properties(t *testing.T, policy string, seed uint64) {
 			}
 			if ticket.to.standing.out(now) {
 				t.Fatalf("%s is left out and was asked", ticket.Endpoint)
+			}
+			if !slices.Contains(v.Endpoints, ticket.to.Endpoint) {
+				t.Fatalf("%s is gone and was asked", ticket.Endpoint)
+			}
+			if slices.Contains(tried, ticket.Endpoint) && slices.ContainsFunc(b.field.endpoints, func(e *endpoint) bool { return !slices.Contains(tried, e.ID) }) {
+				t.Fatalf("%s was tried, as were %v, and there is another", ticket.Endpoint, tried)
 			}
 			endpoints[ticket.to], nodes[ticket.at] = true, true
 			open = append(open, ticket)
@@ -319,7 +343,8 @@ func properties(t *testing.T, policy string, seed uint64) {
 	}
 }
 
-// anyView has up to six endpoints at up to three nodes, and knows some of it.
+// anyView has up to six endpoints at up to three nodes, and knows some of it: of nodes
+// without endpoints nothing.
 func anyView(r *rand.Rand, now time.Duration) View {
 	var v View
 	names := []string{"a", "b", "c"}
@@ -327,6 +352,9 @@ func anyView(r *rand.Rand, now time.Duration) View {
 		v.Endpoints = append(v.Endpoints, Endpoint{ID: fmt.Sprint(i), Node: names[r.IntN(3)]})
 	}
 	for i, name := range names {
+		if !slices.ContainsFunc(v.Endpoints, func(e Endpoint) bool { return e.Node == name }) {
+			continue
+		}
 		n := Node{Name: name, Local: i == 0}
 		if r.IntN(2) == 0 {
 			n.Usage = Known(Usage{CPU: r.Float64() * 1.2, RAM: r.Float64()}, now)

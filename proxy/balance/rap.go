@@ -15,10 +15,11 @@ type rap struct {
 	begun  bool
 }
 
-// refresh looks for the best node anew, once a cycle: the highest score of those below
-// both thresholds.
+// refresh looks for the best node anew, once a cycle and when that has left: the highest
+// score of those below both thresholds.
 func (p *rap) refresh(f *field, now time.Duration) {
-	if p.begun && now-p.looked < p.Cycle {
+	left := p.best != nil && len(p.best.endpoints) == 0
+	if p.begun && !left && now-p.looked < p.Cycle {
 		return
 	}
 	p.best, p.looked, p.begun = nil, now, len(f.nodes) > 0
@@ -55,7 +56,7 @@ func (p *rap) pick(f *field, now time.Duration) *endpoint {
 	switch home := f.local; {
 	case home != nil && !p.overloaded(home, now):
 		return home.turn()
-	case p.best != nil && len(p.best.endpoints) > 0:
+	case p.best != nil:
 		return p.best.turn()
 	case home != nil:
 		return home.turn()

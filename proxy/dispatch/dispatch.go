@@ -295,13 +295,14 @@ func (t *Table) find(protocol snapshot.Protocol, target netip.AddrPort) *front {
 	return t.nodePorts[capture.NodePort{Protocol: protocol, Port: target.Port()}]
 }
 
-// Choose names an endpoint for a client that called a target.
-func (t *Table) Choose(protocol snapshot.Protocol, target, client netip.AddrPort) (*Held, error) {
+// Choose names an endpoint for a client that called a target: none of those that were tried
+// for it, while there is another.
+func (t *Table) Choose(protocol snapshot.Protocol, target, client netip.AddrPort, tried ...netip.AddrPort) (*Held, error) {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	f := t.find(protocol, target)
 	if f == nil {
 		return nil, fmt.Errorf("%w: %s", ErrNoService, target)
 	}
-	return t.choose(f, client.Addr().Unmap())
+	return t.choose(f, client.Addr().Unmap(), tried)
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 	"testing"
 	"time"
 
@@ -187,6 +188,59 @@ func TestAffinity(t *testing.T) {
 	}
 	if got := chosen(t, table, at, client); got != was {
 		t.Errorf("it has %s, though only %s is left", got, was)
+	}
+}
+
+// An endpoint that did not take a client's connection is not chosen for that again while there
+// is another, whatever the policy.
+func TestTried(t *testing.T) {
+	here, there, third := endpoint("10.0.1.1", "n1"), endpoint("10.0.2.1", "n2"), endpoint("10.0.2.2", "n2")
+	for _, policy := range balance.Policies() {
+		for range 20 {
+			table, _ := tableOf(t, service(func(s *snapshot.Service) { s.Policy, s.Affinity = policy, time.Minute }, here, there, third))
+			var tried []netip.AddrPort
+			for range 3 {
+				h, err := table.Choose(snapshot.TCP, at, client, tried...)
+				if err != nil {
+					t.Fatal(err)
+				}
+				table.Done(h, balance.Failed)
+				if slices.Contains(tried, h.Endpoint) {
+					t.Errorf("%s: after %v %s is tried", policy, tried, h.Endpoint)
+				}
+				tried = append(tried, h.Endpoint)
+			}
+			if h, err := table.Choose(snapshot.TCP, at, client, tried...); err != nil {
+				t.Errorf("%s: all were tried: %v", policy, err)
+			} else {
+				table.Done(h, balance.Served)
+			}
+		}
+	}
+}
+
+// Whose turn it is stays so when other endpoints come and go, and what is known of nodes is.
+func TestEndpointsChange(t *testing.T) {
+	first, second := endpoint("10.0.1.1", "n1"), endpoint("10.0.2.1", "n2")
+	table, _ := tableOf(t, service(nil, first, second, endpoint("10.0.2.2", "n2")))
+	seen := map[string]int{}
+	for i := range 60 {
+		update(t, table, service(nil, first, second, endpoint(fmt.Sprint("10.0.2.", 2+i%2), "n2")))
+		seen[chosen(t, table, at, client)]++
+	}
+	if seen["10.0.1.1"] != 20 || seen["10.0.2.1"] != 20 {
+		t.Errorf("a third endpoint is another each time, and of 60 connections went %v", seen)
+	}
+	cost := func(s *snapshot.Service) { s.Policy = balance.Cost }
+	update(t, table, service(cost, first, second))
+	table.Learn([]snapshot.Key{web}, func(_ snapshot.Key, node string) balance.Node {
+		return balance.Node{Name: node, RTT: balance.Known(5*time.Millisecond, 0)}
+	})
+	update(t, table, service(cost, first, second, endpoint("10.0.2.2", "n2")))
+	for _, e := range table.Explain(web)[0].Endpoints {
+		if e.RTT == nil {
+			t.Errorf("a pod has come, and of the node of %s is known %+v", e.ID, e.Knowledge)
+		}
 	}
 }
 

@@ -94,12 +94,15 @@ func (s *service) port(p *snapshot.Port) *port {
 
 // serve has a side these endpoints from now on, by these options.
 func (t *Table) serve(p *port, s *side, routes []snapshot.Endpoint, o balance.Options) error {
+	was := s.options
 	s.options, s.routes = o, routes
 	if s.balancer == nil {
 		return nil
 	}
-	if err := s.balancer.SetPolicy(o, t.now()); err != nil {
-		return err
+	if o != was { // a policy that goes on knows whose turn it is
+		if err := s.balancer.SetPolicy(o, t.now()); err != nil {
+			return err
+		}
 	}
 	t.see(p.service.Key, s)
 	return nil
@@ -151,7 +154,7 @@ func (t *Table) view(key snapshot.Key, routes []snapshot.Endpoint, about About) 
 type About func(service snapshot.Key, node string) balance.Node
 
 // choose names an endpoint.
-func (t *Table) choose(f *front, client netip.Addr) (*Held, error) {
+func (t *Table) choose(f *front, client netip.Addr, tried []netip.AddrPort) (*Held, error) {
 	p := f.port
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -168,10 +171,13 @@ func (t *Table) choose(f *front, client netip.Addr) (*Held, error) {
 		}
 		t.lives(p.service.Key)
 	}
-	ticket, ok := p.again(s, client, now)
+	ticket, ok := balance.Ticket{}, false
+	if len(tried) == 0 {
+		ticket, ok = p.again(s, client, now)
+	}
 	if !ok {
 		var err error
-		if ticket, err = s.balancer.Pick(now); err != nil {
+		if ticket, err = s.balancer.Pick(now, names(tried)...); err != nil {
 			return nil, ErrNoEndpoint
 		}
 	}
@@ -179,6 +185,14 @@ func (t *Table) choose(f *front, client netip.Addr) (*Held, error) {
 		p.remember(client, ticket.Endpoint, now)
 	}
 	return &Held{Endpoint: s.addrs[ticket.Endpoint], client: client, port: p, side: s, ticket: ticket, seen: p.Port}, nil
+}
+
+// names are those that balancers have for endpoints.
+func names(endpoints []netip.AddrPort) (all []string) {
+	for _, e := range endpoints {
+		all = append(all, e.String())
+	}
+	return all
 }
 
 // again is the endpoint that a client had, where it is still there.
