@@ -260,7 +260,7 @@ func (c chooser) Choose(call dataplane.Call) (dataplane.Choice, error) {
 	if call.UDP {
 		protocol = snapshot.UDP
 	}
-	h, err := c.table.Choose(protocol, call.Target, call.Client)
+	h, err := c.table.Choose(protocol, call.Target, call.Client, call.Tried...)
 	if err != nil {
 		return dataplane.Choice{}, err
 	}

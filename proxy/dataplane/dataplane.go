@@ -30,7 +30,7 @@ type Chooser interface {
 type Outcome int
 
 // The outcomes. Gone says nothing of the endpoint: a client left before that was reached, or
-// datagrams had no answer, for which not all ask.
+// without an answer, for which not all ask.
 const (
 	Served Outcome = iota
 	Failed
@@ -41,6 +41,7 @@ const (
 type Call struct {
 	UDP            bool
 	Target, Client netip.AddrPort
+	Tried          []netip.AddrPort // endpoints that did not take it
 }
 
 // A Choice is an endpoint for a call. Token is the Chooser's own.

@@ -11,10 +11,11 @@ import (
 	"skerry.dev/skerry/proxy/dataplane"
 )
 
-// Chooser takes endpoints in turn.
+// Chooser takes endpoints in turn, or always the first that was not tried.
 type Chooser struct {
 	mu        sync.Mutex
 	endpoints []netip.AddrPort
+	first     bool
 	calls     []dataplane.Call
 	chosen    int
 	answered  int
@@ -38,6 +39,15 @@ func (c *Chooser) Serve(endpoints ...string) {
 	for _, e := range endpoints {
 		c.endpoints = append(c.endpoints, netip.MustParseAddrPort(e))
 	}
+}
+
+// ServeFirst has the first of others be chosen from now on which was not tried for a call, and
+// the first where all were.
+func (c *Chooser) ServeFirst(endpoints ...string) {
+	c.Serve(endpoints...)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.first = true
 }
 
 // Hold has nothing be chosen until what it returns is called.
@@ -64,6 +74,10 @@ func (c *Chooser) Choose(call dataplane.Call) (dataplane.Choice, error) {
 		return dataplane.Choice{}, errNobody
 	}
 	e := c.endpoints[c.chosen%len(c.endpoints)]
+	if c.first {
+		i := slices.IndexFunc(c.endpoints, func(e netip.AddrPort) bool { return !slices.Contains(call.Tried, e) })
+		e = c.endpoints[max(0, i)]
+	}
 	c.chosen++
 	return dataplane.Choice{Endpoint: e}, nil
 }

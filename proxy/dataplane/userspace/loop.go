@@ -313,7 +313,7 @@ func (c *conn) callNext() {
 			}
 			release(fd)
 		}
-		c.done(blame(err))
+		c.untaken(blame(err))
 	}
 	l.counts.refused.Add(1)
 	c.server.fd = -1
@@ -358,8 +358,14 @@ func (c *conn) unreached() {
 	l.sides[c.server.fd] = nil
 	release(c.server.fd)
 	c.server.fd = -1
-	c.done(dataplane.Failed)
+	c.untaken(dataplane.Failed)
 	c.callNext()
+}
+
+// untaken has the endpoint that was called not be chosen again for the connection.
+func (c *conn) untaken(o dataplane.Outcome) {
+	c.done(o)
+	c.choice.Tried = append(c.choice.Tried, c.choice.Endpoint)
 }
 
 // called has the connection wait for its endpoint, reached no longer.

@@ -210,9 +210,23 @@ func TestNoAnswer(t *testing.T) {
 	conntest.Await(t, "failed", func() bool { return c.Count(dataplane.Failed) == 1 })
 }
 
-// An endpoint that does not take the connection is replaced by the next, three at most.
+// One who says all and wants no answer has had none: that is no fault of the endpoint's.
+func TestNoAnswerIsWanted(t *testing.T) {
+	c := planetest.New(conntest.Listen(t, func(s *net.TCPConn) {
+		_, _ = io.Copy(io.Discard, s)
+		_ = s.Close()
+	}))
+	_, at := planeOf(t, c, Config{})
+	conn := conntest.Dial(t, at)
+	_, _ = conn.Write([]byte("a line of a log"))
+	_ = conn.Close()
+	conntest.Await(t, "gone", func() bool { return c.Count(dataplane.Gone) == 1 })
+}
+
+// An endpoint that does not take the connection is replaced by another, three at most.
 func TestTriesOthers(t *testing.T) {
-	c := planetest.New(conntest.Closed(t), conntest.Closed(t), conntest.Listen(t, conntest.Echo))
+	c := planetest.New()
+	c.ServeFirst(conntest.Closed(t), conntest.Closed(t), conntest.Listen(t, conntest.Echo))
 	_, at := planeOf(t, c, Config{})
 	conn := conntest.Dial(t, at)
 	_, _ = conn.Write([]byte("x"))

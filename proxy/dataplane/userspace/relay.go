@@ -310,19 +310,24 @@ func (s *side) finish() {
 	s.passed = true
 	c := s.conn
 	if s.to.passed {
-		c.close(c.outcome())
+		c.close(c.outcome(s))
 		return
 	}
 	endWrites(s.to.fd)
 }
 
-// outcome is that of a connection which both sides have ended: an endpoint that ends it
-// without a word to one who asked has failed.
-func (c *conn) outcome() dataplane.Outcome {
-	if c.asked && !c.answered {
+// outcome is that of a connection which both sides have ended, one of them last. An endpoint
+// that ends it without a word to one who asked has failed, unless he had said all: there are
+// protocols without an answer.
+func (c *conn) outcome(last *side) dataplane.Outcome {
+	switch {
+	case c.answered:
+		return dataplane.Served
+	case c.asked && last == &c.client:
 		return dataplane.Failed
+	default:
+		return dataplane.Gone
 	}
-	return dataplane.Served
 }
 
 // abort ends a connection one of whose sides broke: the other sees a reset.
