@@ -158,13 +158,15 @@ func (b *Book) Hear(m *Message, now time.Duration) bool {
 		return false
 	}
 	p = b.peer(m.Node)
+	rtt := now - m.Echo.Sent - m.Echo.Held
+	answers := m.Echo.Epoch == b.epoch && rtt > 0 && rtt <= answerMost
 	anew := m.Epoch != p.epoch
 	if anew {
 		*p = peer{services: map[snapshot.Key]*said{}}
 	}
-	p.epoch, p.number, p.heard, p.sent = m.Epoch, m.Number, now, m.Sent
-	rtt := now - m.Echo.Sent - m.Echo.Held
-	answers := m.Echo.Epoch == b.epoch && rtt > 0 && rtt <= answerMost
+	if anew || answers { // what does not answer may have been for another node
+		p.epoch, p.number, p.heard, p.sent = m.Epoch, m.Number, now, m.Sent
+	}
 	p.owed = p.owed || anew || !answers
 	if answers {
 		p.answered(rtt, now)

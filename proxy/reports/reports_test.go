@@ -124,6 +124,27 @@ func TestRecorded(t *testing.T) {
 	}
 }
 
+// What a node has said to another, and somebody sends here, changes nothing that is known of
+// it: not what is taken next, nor how long its last has lain here.
+func TestMeantForAnother(t *testing.T) {
+	b := NewBook("n0", 1)
+	if !b.Hear(answers(0, message("n1", 5, 1)), 0) {
+		t.Fatal("a report is not believed")
+	}
+	before := b.Echo("n1", time.Second)
+	other := message("n1", 5, 9)
+	other.Sent, other.Echo = 5*time.Second, Echo{Epoch: 2, Sent: 1, Held: 1}
+	if b.Hear(other, 500*time.Millisecond) {
+		t.Error("a report for another is believed")
+	}
+	if after := b.Echo("n1", time.Second); after != before {
+		t.Errorf("it is answered: %+v, not %+v", after, before)
+	}
+	if !b.Hear(answers(time.Second, message("n1", 5, 2)), time.Second) {
+		t.Error("the next report is not believed")
+	}
+}
+
 // Who has not heard this proxy yet is told once, so that it can be believed; so is who began
 // anew, that it can believe.
 func TestOwed(t *testing.T) {
