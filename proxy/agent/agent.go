@@ -90,8 +90,8 @@ type planes struct {
 	loop  *copyloop.Plane
 }
 
-// Run serves until ctx ends. Rules are removed first, then what is open may go on for as
-// long as Drain says.
+// Run serves until ctx ends. Then nobody is brought any more, and what is open may go on for
+// as long as Drain says.
 func Run(ctx context.Context, config Config, cluster Cluster, log *slog.Logger) error {
 	a := &agent{Config: config, cluster: cluster, log: log, start: time.Now(), fronts: map[frontKey]openFront{}, pods: podUse{last: map[snapshot.Key]reported{}}, spoken: spoken{sent: map[snapshot.Key]map[string]flown{}}, metrics: newMetrics()}
 	a.table = dispatch.NewTable(config.Node, a.now)
@@ -186,8 +186,10 @@ func (a *agent) serve(ctx context.Context, keysRead changes.State) error {
 		}()
 		return done
 	}
-	carried := part("data plane", func() error { return a.plane.Run(ctx, a.Drain) })
-	copied := part("copy loop", func() error { return a.loop.Run(ctx, a.Drain) })
+	brought, left := context.WithCancel(context.WithoutCancel(ctx))
+	defer left()
+	carried := part("data plane", func() error { return a.plane.Run(brought, a.Drain) })
+	copied := part("copy loop", func() error { return a.loop.Run(brought, a.Drain) })
 	watched := part("watch", func() error {
 		return a.cluster.Watch(ctx, func(c snapshot.Change) {
 			select {
@@ -205,10 +207,12 @@ func (a *agent) serve(ctx context.Context, keysRead changes.State) error {
 		return nil
 	})
 	a.follow(ctx, told, ticker.C)
-	// What is not brought any more is not refused by who ends.
-	err = errors.Join(ticker.Close(), a.rules.Close(), <-watched, <-asked, <-renewed)
-	a.rules = nil
-	err = errors.Join(err, <-carried, <-copied, a.link.Close())
+	// Load balancers are to send nobody, then nobody is brought: who still was is taken. The
+	// tables stay meanwhile: with the last one the kernel would translate no packet of what is open.
+	a.health.set(a.table.Health(), false)
+	err = errors.Join(ticker.Close(), a.rules.Apply(capture.Wanted{}))
+	left()
+	err = errors.Join(err, <-watched, <-asked, <-renewed, <-carried, <-copied, a.link.Close())
 	a.link = nil
 	return err
 }

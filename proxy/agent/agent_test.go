@@ -110,22 +110,32 @@ func web(pods ...string) snapshot.Change {
 // proxy is one of the node n1, which runs until stop.
 func proxy(t *testing.T, c cluster) (stop func()) {
 	t.Helper()
+	end, wait := begin(t, c)
+	return func() {
+		t.Helper()
+		end()
+		wait()
+	}
+}
+
+// begin has a proxy run until end; wait waits for that.
+func begin(t *testing.T, c cluster) (end, wait func()) {
+	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	config := agent.Config{
 		Node: "n1", Here: []netip.Addr{netip.MustParseAddr("10.1.0.1")}, Port: 4480, CopyPort: 4483, ReportPort: 4481,
-		Groups: "/sys/fs/cgroup", Admin: "127.0.0.1:4482",
+		Groups: "/sys/fs/cgroup", Admin: "127.0.0.1:4482", Drain: patience,
 	}
 	go func() { done <- agent.Run(ctx, config, c, slog.New(slog.NewTextHandler(t.Output(), nil))) }()
-	return func() {
+	return cancel, func() {
 		t.Helper()
-		cancel()
 		select {
 		case err := <-done:
 			if err != nil {
 				t.Error(err)
 			}
-		case <-time.After(patience):
+		case <-time.After(2 * patience):
 			t.Fatal("it does not end")
 		}
 	}
@@ -168,6 +178,33 @@ func TestService(t *testing.T) {
 	if _, err := http.Get("http://10.1.0.1:31000/healthz"); err == nil {
 		t.Error("after the end the health check port answers")
 	}
+}
+
+// Who is asked to end sends nobody here any more, tells load balancers so, and carries what is
+// open to its end.
+func TestEnds(t *testing.T) {
+	netnstest.Node(t, []string{"10.1.0.1/24", "10.1.0.11/24", "10.1.0.12/24"}, []string{"10.96.0.0/16"})
+	pods(t)
+	c := cluster{changes: make(chan snapshot.Change, 10), refused: make(chan string, 10)}
+	c.changes <- web("10.1.0.11")
+	end, wait := begin(t, c)
+	await(t, "it serves", func() bool { return ask("tcp", "10.96.0.5:80") != "" })
+	open, err := net.DialTimeout("tcp", "10.96.0.5:80", patience)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer open.Close()
+	await(t, "it is carried", func() bool { return strings.Contains(get(t, "/metrics"), "skerry_proxy_connections_open 1\n") })
+	end()
+	await(t, "nobody is brought", func() bool { return ask("tcp", "10.96.0.5:80") == "" })
+	healthy(t, http.StatusServiceUnavailable, `"serviceProxyHealthy":false`)
+	_ = open.SetDeadline(time.Now().Add(patience))
+	_, _ = open.Write([]byte("?"))
+	if who, err := io.ReadAll(open); err != nil || string(who) != "10.1.0.11" {
+		t.Errorf("what was open is answered by %q: %v", who, err)
+	}
+	_ = open.Close()
+	wait()
 }
 
 // While endpoints change a hundred times a second each connection is served by one that is
@@ -340,8 +377,8 @@ func TestMetrics(t *testing.T) {
 	await(t, "a question without an answer is counted", func() bool {
 		return strings.Contains(get(t, "/metrics"), "skerry_proxy_metrics_failed_total 1\n")
 	})
-	if by := ask("tcp", "10.96.0.5:80"); by != "10.1.0.11" {
-		t.Errorf("without an answer %q serves", by)
+	if by, err := askWithin("tcp", "10.96.0.5:80", patience); by != "10.1.0.11" {
+		t.Errorf("without an answer %q serves: %v", by, err)
 	}
 	away.Store(false)
 	await(t, "it serves where less is used", func() bool { return ask("tcp", "10.96.0.5:80") == "10.1.0.12" })

@@ -2,6 +2,7 @@ package agent
 
 import (
 	"errors"
+	"maps"
 	"net/netip"
 
 	"skerry.dev/skerry/proxy/capture"
@@ -18,7 +19,8 @@ type frontKey struct {
 	entry   route.Entry
 }
 
-// openFront is where its datagrams are brought: the same port at each of Here.
+// openFront is where its datagrams are brought: the same port at each of Here. The target is
+// the first of the addresses by which it is called.
 type openFront struct {
 	target netip.AddrPort
 	port   uint16
@@ -79,7 +81,7 @@ func (a *agent) peers() map[string]netip.AddrPort {
 
 // bring has the kernel bring what clients call now.
 func (a *agent) bring() {
-	used, lacking := map[frontKey]bool{}, false
+	old, lacking := a.leaveFronts(), false
 	want := a.table.Fronts(func(p snapshot.Protocol, service *snapshot.Service, at netip.AddrPort, by route.Entry) uint16 {
 		switch {
 		case p == snapshot.TCP && service.Options.Dataplane == snapshot.DataplaneCopyLoop:
@@ -87,9 +89,7 @@ func (a *agent) bring() {
 		case p == snapshot.TCP:
 			return a.Port
 		}
-		key := frontKey{service.Key, at.Port(), by}
-		used[key] = true
-		port := a.front(key, at)
+		port := a.front(frontKey{service.Key, at.Port(), by}, at)
 		lacking = lacking || port == 0
 		return port
 	})
@@ -100,13 +100,37 @@ func (a *agent) bring() {
 	}
 	if a.behind = lacking || err != nil; err != nil {
 		a.log.Error("connections are brought as before", "reason", err)
+		a.keepFronts(old)
 		return
 	}
-	for key, f := range a.fronts {
-		if !used[key] {
-			a.closeFront(f)
-			delete(a.fronts, key)
+	for _, f := range old {
+		a.closeFront(f)
+	}
+}
+
+// leaveFronts takes out the fronts whose targets nobody calls any more. They are open until
+// nothing is brought there.
+func (a *agent) leaveFronts() map[frontKey]openFront {
+	left := maps.Clone(a.fronts)
+	a.table.Fronts(func(p snapshot.Protocol, service *snapshot.Service, at netip.AddrPort, by route.Entry) uint16 {
+		if key := (frontKey{service.Key, at.Port(), by}); p == snapshot.UDP && left[key].target == at {
+			delete(left, key)
 		}
+		return 0
+	})
+	for key := range left {
+		delete(a.fronts, key)
+	}
+	return left
+}
+
+// keepFronts puts back those that were taken out, in the place of others.
+func (a *agent) keepFronts(left map[frontKey]openFront) {
+	for key, f := range left {
+		if other, ok := a.fronts[key]; ok {
+			a.closeFront(other)
+		}
+		a.fronts[key] = f
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"skerry.dev/skerry/proxy/capture"
 	"skerry.dev/skerry/proxy/dataplane/userspace"
 	"skerry.dev/skerry/proxy/dispatch"
+	"skerry.dev/skerry/proxy/route"
 	"skerry.dev/skerry/proxy/snapshot"
 )
 
@@ -112,6 +113,34 @@ func TestFrontRefused(t *testing.T) {
 	a.second()
 	if rules.brought != 1 || a.behind {
 		t.Errorf("%d ports are brought", rules.brought)
+	}
+}
+
+// A port of UDP is carried when the address goes that its front was opened for: at once, or
+// when the kernel takes the change, and as before until then.
+func TestFrontOfAnotherAddress(t *testing.T) {
+	key := snapshot.Key{Namespace: "default", Name: "dns"}
+	front := frontKey{key, 53, route.ExternalIP}
+	rules := &kernel{}
+	a := &agent{
+		Config: Config{Here: []netip.Addr{netip.MustParseAddr("127.0.0.1")}}, log: slog.New(slog.NewTextHandler(t.Output(), nil)), rules: rules,
+		table: dispatch.NewTable("n1", func() time.Duration { return 0 }), health: &health{}, fronts: map[frontKey]openFront{}, planes: planes{plane: plane(t)},
+	}
+	serve := func(at string) {
+		a.change(snapshot.Change{Services: map[snapshot.Key]*snapshot.Service{key: {
+			Key: key, ExternalIPs: []netip.Addr{netip.MustParseAddr(at)}, Ports: []snapshot.Port{{Protocol: snapshot.UDP, Port: 53}},
+		}}})
+	}
+	serve("192.0.2.1")
+	first := a.fronts[front]
+	rules.refuses = 1
+	serve("192.0.2.2")
+	if got := a.fronts[front]; got != first {
+		t.Errorf("the kernel brings as before, and the front is of %s", got.target)
+	}
+	a.second()
+	if got := a.fronts[front]; got.target.String() != "192.0.2.2:53" || got.port == first.port || len(a.fronts) != 1 {
+		t.Errorf("the address has changed, and the front is of %s", got.target)
 	}
 }
 

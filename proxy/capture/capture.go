@@ -243,11 +243,11 @@ func (r *Rules) Apply(want Wanted) error {
 	news := make([]past, len(r.families))
 	for i, f := range r.families {
 		gone, come := difference(r.applied.Services, want.Services, func(s Service) bool { return s.At.Addr().Is6() == f.here.Is6() })
-		news[i] = come
 		if err := f.change(r.conn, f.services, elements(gone, serviceKey), elements(come, serviceKey)); err != nil {
 			return err
 		}
 		goneNode, comeNode := difference(r.applied.NodePorts, want.NodePorts, func(NodePort) bool { return true })
+		news[i] = past{here: f.here, Wanted: Wanted{come, comeNode}}
 		if err := f.change(r.conn, f.nodePorts, elements(goneNode, nodePortKey), elements(comeNode, nodePortKey)); err != nil {
 			return err
 		}

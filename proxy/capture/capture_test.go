@@ -88,18 +88,28 @@ func teller(t *testing.T, port int) {
 	}
 }
 
-// call is what the one at an address says.
-func call(network, at string) string { return callFrom(nil, network, at) }
+// How long an answer may take, and how long is waited where there is to be none.
+const (
+	patience = 20 * time.Second
+	silence  = 300 * time.Millisecond
+)
+
+// call is what the one at an address says; want is what it is to say.
+func call(network, at, want string) string { return callFrom(nil, network, at, want) }
 
 // callFrom calls from an address of this node.
-func callFrom(local net.Addr, network, at string) string {
-	d := net.Dialer{Timeout: 300 * time.Millisecond, LocalAddr: local}
+func callFrom(local net.Addr, network, at, want string) string {
+	most := patience
+	if want == "nobody" {
+		most = silence
+	}
+	d := net.Dialer{Timeout: most, LocalAddr: local}
 	c, err := d.Dial(network, at)
 	if err != nil {
 		return "nobody"
 	}
 	defer c.Close()
-	_ = c.SetDeadline(time.Now().Add(time.Second))
+	_ = c.SetDeadline(time.Now().Add(most))
 	_, _ = c.Write([]byte("?"))
 	b := make([]byte, 100)
 	n, err := c.Read(b)
@@ -146,7 +156,7 @@ func TestBrings(t *testing.T) {
 		{"tcp", "10.96.0.5:30080", "nobody"}, // not an address of this node
 		{"tcp", "10.1.0.1:4480", "10.1.0.1:4480<nil>"},
 	} {
-		if got := call(c.network, c.at); got != c.want {
+		if got := call(c.network, c.at, c.want); got != c.want {
 			t.Errorf("%s %s: %q, not %q", c.network, c.at, got, c.want)
 		}
 	}
@@ -158,56 +168,71 @@ func TestBrings(t *testing.T) {
 		t.Fatal(err)
 	}
 	for at, want := range map[string]string{"10.96.0.5:80": "nobody", "10.96.0.9:80": "10.96.0.9:80<nil>", "10.96.0.6:65535": "10.96.0.6:65535<nil>"} {
-		if got := call("tcp", at); got != want {
+		if got := call("tcp", at, want); got != want {
 			t.Errorf("after the change %s: %q, not %q", at, got, want)
 		}
 	}
-	if got := call("udp", "10.96.0.5:53"); got != "10.1.0.1:4480" {
+	if got := call("udp", "10.96.0.5:53", "10.1.0.1:4480"); got != "10.1.0.1:4480" {
 		t.Errorf("a port that was moved: %q", got)
 	}
 }
 
 // Who has called before there were rules, and calls again from the same port, is brought too,
-// though the kernel knows the first call. Calls to others stay what they are.
+// though the kernel knows the first call; so is who sent datagrams to a port that a proxy had
+// which was here before. Calls to others stay what they are.
 func TestBringsWhoCalledBefore(t *testing.T) {
 	node(t)
-	teller(t, 4480)
-	r := rules(t)
-	calls := []struct{ network, at, want string }{
-		{"tcp", "10.96.0.5:80", "10.96.0.5:80<nil>"},
-		{"tcp", "[fd96::5]:80", "[fd96::5]:80<nil>"},
-		{"tcp", "10.96.0.6:80", "nobody"},
-		{"udp", "10.96.0.5:80", "10.1.0.1:4480"},
-		{"udp", "[fd96::5]:80", "[fd73::1]:4480"},
-		{"udp", "10.96.0.6:80", "nobody"},
+	for _, port := range []int{4480, 4481, 4482} {
+		teller(t, port)
 	}
-	again := func(network, at string) string {
+	r := rules(t)
+	callAgain(t, map[string]string{
+		"tcp 10.96.0.5:80": "nobody", "tcp [fd96::5]:80": "nobody", "tcp 10.96.0.6:80": "nobody", "udp 10.96.0.5:80": "nobody",
+		"udp [fd96::5]:80": "nobody", "udp 10.96.0.6:80": "nobody", "udp 10.1.0.1:30053": "nobody", "udp [fd73::1]:30053": "nobody",
+	})
+	if err := r.Apply(brought(4481)); err != nil {
+		t.Fatal(err)
+	}
+	callAgain(t, map[string]string{
+		"tcp 10.96.0.5:80": "10.96.0.5:80<nil>", "tcp [fd96::5]:80": "[fd96::5]:80<nil>", "tcp 10.96.0.6:80": "nobody", "udp 10.96.0.5:80": "10.1.0.1:4481",
+		"udp [fd96::5]:80": "[fd73::1]:4481", "udp 10.96.0.6:80": "nobody", "udp 10.1.0.1:30053": "10.1.0.1:4481", "udp [fd73::1]:30053": "[fd73::1]:4481",
+	})
+	if err := r.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := rules(t).Apply(brought(4482)); err != nil {
+		t.Fatal(err)
+	}
+	callAgain(t, map[string]string{
+		"udp 10.96.0.5:80": "10.1.0.1:4482", "udp [fd96::5]:80": "[fd73::1]:4482", "udp 10.1.0.1:30053": "10.1.0.1:4482", "udp [fd73::1]:30053": "[fd73::1]:4482",
+	})
+}
+
+// brought is a Service of TCP, and one of UDP with its port at the node.
+func brought(udp uint16) capture.Wanted {
+	w := capture.Wanted{Services: map[capture.Service]uint16{}, NodePorts: map[capture.NodePort]uint16{{Protocol: snapshot.UDP, Port: 30053}: udp}}
+	for _, at := range []string{"10.96.0.5:80", "[fd96::5]:80"} {
+		w.Services[capture.Service{Protocol: snapshot.TCP, At: netip.MustParseAddrPort(at)}] = 4480
+		w.Services[capture.Service{Protocol: snapshot.UDP, At: netip.MustParseAddrPort(at)}] = udp
+	}
+	return w
+}
+
+// callAgain calls from the same port as before, by network and address, and wants what is said.
+func callAgain(t *testing.T, calls map[string]string) {
+	t.Helper()
+	for call, want := range calls {
+		network, at, _ := strings.Cut(call, " ")
 		here := netip.AddrPortFrom(four, 5000)
 		if strings.HasPrefix(at, "[") {
 			here = netip.AddrPortFrom(six, 5000)
 		}
+		from := net.Addr(net.TCPAddrFromAddrPort(here))
 		if network == "udp" {
-			return callFrom(net.UDPAddrFromAddrPort(here), network, at)
+			from = net.UDPAddrFromAddrPort(here)
 		}
-		return callFrom(net.TCPAddrFromAddrPort(here), network, at)
-	}
-	for _, c := range calls {
-		if got := again(c.network, c.at); got != "nobody" {
-			t.Errorf("without rules %s %s: %q", c.network, c.at, got)
-		}
-	}
-	brought := map[capture.Service]uint16{}
-	for _, p := range []snapshot.Protocol{snapshot.TCP, snapshot.UDP} {
-		for _, at := range []string{"10.96.0.5:80", "[fd96::5]:80"} {
-			brought[capture.Service{Protocol: p, At: netip.MustParseAddrPort(at)}] = 4480
-		}
-	}
-	if err := r.Apply(capture.Wanted{Services: brought}); err != nil {
-		t.Fatal(err)
-	}
-	for _, c := range calls {
-		if got := again(c.network, c.at); got != c.want {
-			t.Errorf("%s %s: %q, not %q", c.network, c.at, got, c.want)
+		if got := callFrom(from, network, at, want); got != want {
+			t.Errorf("%s: %q, not %q", call, got, want)
 		}
 	}
 }
@@ -292,7 +317,7 @@ func TestMany(t *testing.T) {
 	}
 	for _, i := range []int{0, 4711, 9999} {
 		at := "10.96." + strconv.Itoa(i>>8) + "." + strconv.Itoa(i&255) + ":80"
-		if got := call("tcp", at); got != at+"<nil>" {
+		if got := call("tcp", at, at+"<nil>"); got != at+"<nil>" {
 			t.Errorf("%s: %q", at, got)
 		}
 	}
