@@ -15,7 +15,6 @@ import (
 	core "k8s.io/api/core/v1"
 	discovery "k8s.io/api/discovery/v1"
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
@@ -24,7 +23,9 @@ import (
 	"skerry.dev/skerry/proxy/snapshot"
 )
 
-// proxyName is the label by which a Service, and so its EndpointSlices, name their proxy.
+// proxyName is the label by which a Service names its proxy. EndpointSlices have it where the
+// cluster makes them of a selector, a little later, and not where a user or another controller
+// does: so those of all Services are watched, as kube-proxy watches them.
 const proxyName = "service.kubernetes.io/service-proxy-name"
 
 // gatherFor is how long changes are waited for after the first, so that many that come at
@@ -35,6 +36,7 @@ const gatherFor = 5 * time.Millisecond
 type Watcher struct {
 	services, slices, nodes cache.SharedIndexInformer
 	factories               []informers.SharedInformerFactory
+	synced                  []cache.InformerSynced // whether all of the first list was noted
 	events                  events
 	client                  kubernetes.Interface
 	metrics                 metrics.PodMetricsesGetter
@@ -57,13 +59,15 @@ func New(client kubernetes.Interface, metrics metrics.PodMetricsesGetter, node s
 		dirty: map[snapshot.Key]bool{}, dirtyNodes: map[string]bool{}, woken: make(chan struct{}, 1),
 		told: map[snapshot.Key]*snapshot.Service{}, toldNodes: map[string]*snapshot.Node{},
 	}
-	ours := informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithTransform(slim),
-		informers.WithTweakListOptions(func(o *meta.ListOptions) {
-			o.LabelSelector = labels.Set{proxyName: snapshot.ProxyName}.String()
-		}))
-	all := informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithTransform(slim))
-	w.services, w.slices, w.nodes = ours.Core().V1().Services().Informer(), ours.Discovery().V1().EndpointSlices().Informer(), all.Core().V1().Nodes().Informer()
-	w.factories = []informers.SharedInformerFactory{ours, all}
+	of := func(selector string) informers.SharedInformerFactory {
+		f := informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithTransform(slim),
+			informers.WithTweakListOptions(func(o *meta.ListOptions) { o.LabelSelector = selector }))
+		w.factories = append(w.factories, f)
+		return f
+	}
+	w.services = of(proxyName + "=" + snapshot.ProxyName).Core().V1().Services().Informer()
+	w.slices = of("!" + core.IsHeadlessService).Discovery().V1().EndpointSlices().Informer()
+	w.nodes = of("").Core().V1().Nodes().Informer()
 	err := w.slices.AddIndexers(cache.Indexers{bySlicesService: func(o any) ([]string, error) {
 		if s, ok := o.(*discovery.EndpointSlice); ok {
 			return []string{serviceOfSlice(s).String()}, nil
@@ -74,11 +78,13 @@ func New(client kubernetes.Interface, metrics metrics.PodMetricsesGetter, node s
 		return nil, fmt.Errorf("index endpoint slices: %w", err)
 	}
 	for _, informer := range []cache.SharedIndexInformer{w.services, w.slices, w.nodes} {
-		if _, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		handler, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
 			AddFunc: w.changed, UpdateFunc: func(_, o any) { w.changed(o) }, DeleteFunc: w.changed,
-		}); err != nil {
+		})
+		if err != nil {
 			return nil, fmt.Errorf("watch: %w", err)
 		}
+		w.synced = append(w.synced, handler.HasSynced)
 	}
 	return w, nil
 }
@@ -154,7 +160,7 @@ func (w *Watcher) Watch(ctx context.Context, tell func(snapshot.Change)) error {
 		}
 		w.events.broadcaster.Shutdown()
 	}()
-	if !cache.WaitForCacheSync(ctx.Done(), w.services.HasSynced, w.slices.HasSynced, w.nodes.HasSynced) {
+	if !cache.WaitForCacheSync(ctx.Done(), w.synced...) {
 		return fmt.Errorf("%w: %w", ErrNotSynced, context.Cause(ctx))
 	}
 	first := true

@@ -44,7 +44,7 @@ func aService(change func(*core.Service)) *core.Service {
 }
 
 func aSlice(name string, endpoints ...discovery.Endpoint) *discovery.EndpointSlice {
-	labels := map[string]string{proxyName: snapshot.ProxyName, discovery.LabelServiceName: "web"}
+	labels := map[string]string{discovery.LabelServiceName: "web"} // one of a selector has the proxy's name as well
 	return &discovery.EndpointSlice{
 		ObjectMeta:  meta.ObjectMeta{Namespace: "default", Name: name, Labels: labels},
 		AddressType: discovery.AddressTypeIPv4, Endpoints: endpoints,
