@@ -41,7 +41,7 @@ type Table struct {
 	nodePorts map[capture.NodePort]*front
 
 	// alive are the Services of which something is to be known ten times a second: clients
-	// of this node have called them, or they have pods here.
+	// of this node have called them lately, or they have pods here.
 	aliveMu sync.Mutex
 	alive   map[snapshot.Key]bool
 }
@@ -122,7 +122,7 @@ func (t *Table) dies(key snapshot.Key) {
 	delete(t.alive, key)
 }
 
-// Alive are the Services that clients of this node have called, or that have pods here.
+// Alive are the Services that clients of this node have called lately, or that have pods here.
 func (t *Table) Alive() []snapshot.Key {
 	t.aliveMu.Lock()
 	defer t.aliveMu.Unlock()

@@ -372,7 +372,7 @@ func TestFronts(t *testing.T) {
 // fronts are told anew only when they change.
 func TestNobodyCalls(t *testing.T) {
 	far := service(nil, endpoint("10.0.0.1", "n2"), endpoint("10.0.0.2", "n3"))
-	table, _ := tableOf(t, far)
+	table, k := tableOf(t, far)
 	if f := table.Flights(); len(f) != 0 {
 		t.Errorf("flights %+v", f)
 	}
@@ -412,6 +412,23 @@ func TestNobodyCalls(t *testing.T) {
 	update(t, table, service(nil, endpoint("10.0.0.1", "n1")))
 	if f := table.Flights(); len(f) != 1 || f[0].ByNode["n2"] != (dispatch.Flight{}) {
 		t.Errorf("its node is gone: flights %+v", f)
+	}
+	held, err := table.Choose(snapshot.TCP, at, client)
+	if err != nil {
+		t.Fatal(err)
+	}
+	update(t, table, far)
+	k.now += time.Hour
+	if f := table.Flights(); len(f) != 1 {
+		t.Errorf("a connection lasts: flights %+v", f)
+	}
+	table.Done(held, balance.Served)
+	if f, alive := table.Flights(), table.Alive(); len(f) != 0 || len(alive) != 0 {
+		t.Errorf("nobody has called for an hour: flights %+v, alive are %v", f, alive)
+	}
+	chosen(t, table, at, client)
+	if f := table.Flights(); len(f) != 1 {
+		t.Errorf("called again: flights %+v", f)
 	}
 	if fronts, err := table.Update(snapshot.Change{Services: map[snapshot.Key]*snapshot.Service{web: nil}}); !fronts || err != nil || len(table.Flights()) != 0 {
 		t.Errorf("gone: fronts %v, %v, flights %+v", fronts, err, table.Flights())

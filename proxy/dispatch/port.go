@@ -31,15 +31,22 @@ type port struct {
 	stays          map[netip.Addr]stay
 }
 
-// side is who may serve by a traffic policy, and who chooses among them: nobody until a
-// client of this node calls, since of many Services a node calls few.
+// side is who may serve by a traffic policy, and who chooses among them.
 type side struct {
-	policy   string // Kubernetes' name of it
-	options  balance.Options
-	routes   []snapshot.Endpoint
+	policy  string // Kubernetes' name of it
+	options balance.Options
+	routes  []snapshot.Endpoint
+	chooser
+}
+
+// chooser chooses for a side: nobody until a client of this node calls, and when none has for
+// long, since of many Services a node calls few.
+type chooser struct {
 	balancer *balance.Balancer
 	addrs    map[string]netip.AddrPort
 	done     map[string]uint64 // by node: how many it has answered
+	held     int
+	last     time.Duration // when it chose
 }
 
 // stay is a client that keeps its endpoint.
@@ -184,6 +191,8 @@ func (t *Table) choose(f *front, client netip.Addr, tried []netip.AddrPort) (*He
 	if p.service.Affinity > 0 {
 		p.remember(client, ticket.Endpoint, now)
 	}
+	s.held++
+	s.last = now
 	return &Held{Endpoint: s.addrs[ticket.Endpoint], client: client, port: p, side: s, ticket: ticket, seen: p.Port}, nil
 }
 
@@ -230,6 +239,7 @@ func (t *Table) Answered(h *Held) {
 func (t *Table) Done(h *Held, o balance.Outcome) {
 	h.port.mu.Lock()
 	defer h.port.mu.Unlock()
+	h.side.held--
 	h.side.balancer.Done(h.ticket, t.now(), o)
 	if o == balance.Served {
 		h.side.done[h.ticket.Node]++
@@ -266,8 +276,8 @@ type Flight struct {
 	Done     uint64
 }
 
-// Flights are those of every Service that clients of this node have called, or that has
-// pods here.
+// Flights are those of every Service that clients of this node have called lately, or that
+// has pods here.
 func (t *Table) Flights() []Flights {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
@@ -275,7 +285,7 @@ func (t *Table) Flights() []Flights {
 	var all []Flights
 	for _, key := range t.Alive() {
 		s := t.services[key]
-		if s == nil {
+		if s == nil || !t.stays(s, now) {
 			continue
 		}
 		f := Flights{Service: key, ByNode: map[string]Flight{}, Pods: s.pods}

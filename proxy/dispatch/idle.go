@@ -1,0 +1,38 @@
+package dispatch
+
+import "time"
+
+// sleepAfter is for how long nobody calls a side until who chooses there is let go: twice as
+// long as a failure leaves an endpoint out.
+const sleepAfter = 10 * time.Minute
+
+// stays says whether anything is to be known of a Service on: clients of this node have called
+// it lately, or it has pods here.
+func (t *Table) stays(s *service, now time.Duration) bool {
+	if s.awake(now) || len(s.pods) > 0 {
+		return true
+	}
+	t.dies(s.Key)
+	if s.awake(now) { // called meanwhile, which may have been noted before that
+		t.lives(s.Key)
+		return true
+	}
+	return false
+}
+
+// awake says whether somebody chooses for a port of the Service, and lets go of who has had
+// nothing to choose for long.
+func (s *service) awake(now time.Duration) (awake bool) {
+	for _, p := range s.ports {
+		p.mu.Lock()
+		for _, side := range p.called() {
+			if side.held > 0 || now-side.last <= sleepAfter {
+				awake = true
+			} else {
+				side.chooser = chooser{}
+			}
+		}
+		p.mu.Unlock()
+	}
+	return awake
+}
