@@ -15,8 +15,9 @@ type Gathered struct {
 	requests int
 	errors   map[string]int
 	rate     float64
-	// kept says that a connection answered more than one request.
-	kept bool
+	// kept says that a connection answered more than one request, open that request 1 of
+	// one counts among the others: see OpenLoop.
+	kept, open bool
 	// Response times in ns: of request 1 of a connection, with warm-up apart,
 	// and of all others that are not warm-up.
 	first, firstWarm, others Sorted
@@ -66,7 +67,7 @@ type Pooled struct {
 	// Each repetition by itself, and the answered requests a second in it.
 	Each  []Summary
 	Rates []float64
-	// Values are the response times that count, First those of request 1. They
+	// Values are the response times that count, First those of request 1. They mostly
 	// share what was gathered.
 	Values, First *Repetitions
 	// Jitter of timed packets, in ns; empty of all else.
@@ -104,6 +105,8 @@ func (g *Gathered) split(kept bool) (times, first Sorted) {
 	switch {
 	case !kept:
 		return g.first, g.first
+	case g.open:
+		return Sort(slices.Concat(g.others, g.first)), g.first
 	case len(g.firstWarm) == 0:
 		return g.others, g.first
 	}
@@ -181,6 +184,11 @@ func (g *Gathered) ByThread(requests []sample.Request) {
 		g.rate += threads[id].rate()
 	}
 }
+
+// OpenLoop counts request 1 of a connection among the others, too. Of an open loop, which
+// has no warm-up, a thread dials when a request finds all others at work, as in a stall:
+// those requests must not be missing where the stall is charged to who waits.
+func (g *Gathered) OpenLoop() { g.open = true }
 
 // ByPacket takes for timed packets how much later one arrived than a cycle after the one
 // before it in its flow, which arrived as well: that is by how much more it was delayed

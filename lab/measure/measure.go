@@ -66,7 +66,8 @@ type ErrorClass struct {
 //   - A failed request counts as an error and has no response time.
 //   - Connections are kept when any request of Index 2 or more was answered. Then request 1
 //     of each connection pays for the dial and goes into First alone, warm-up
-//     or not, since a connection's first request is mostly its warm-up.
+//     or not, since a connection's first request is mostly its warm-up. Of an open
+//     loop it counts among the others as well (Gathered.OpenLoop).
 //   - Otherwise every request has a connection of its own and pays for its
 //     dial: all that are not warm-up are the sample, and First is its median.
 func Summarise(requests []sample.Request) Summary { return Gather(requests).Summary() }

@@ -130,7 +130,7 @@ func TestBrokerKilled(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := input.Results[0].Summary
-	if s.Requests != 600 || s.N == 0 || s.Errors == 0 || s.N+s.Errors+s.FirstN != s.Requests {
+	if s.Requests != 600 || s.N == 0 || s.Errors == 0 || s.FirstN == 0 || s.N+s.Errors != s.Requests {
 		t.Errorf("%+v", s)
 	}
 	for _, class := range s.ErrorClasses {

@@ -230,12 +230,21 @@ func (c *collection) scale(r Repetition) {
 	c.Scales = append(c.Scales, scaled)
 }
 
+// gather keeps what counts of the requests of a repetition.
+func gather(cell experiment.Cell, requests []sample.Request) *measure.Gathered {
+	g := measure.Gather(requests)
+	if cell.Rate > 0 && !cell.OneWay() {
+		g.OpenLoop()
+	}
+	return g
+}
+
 // addRequests takes requests whose beginnings are known.
 func (c *collection) addRequests(r Repetition, requests []sample.Request) {
 	if len(c.gathered) == 0 {
 		c.course.Timelines = measure.Timelines(requests)
 	}
-	g := measure.Gather(requests)
+	g := gather(c.cell, requests)
 	observed := oracle.Observe(requests)
 	threads := c.cell.Threads
 	switch {
@@ -270,7 +279,7 @@ func (c *collection) addTotal(total sample.Summary, requests []sample.Request) {
 		c.totals = append(c.totals, total)
 		return
 	}
-	g := measure.Gather(requests)
+	g := gather(c.cell, requests)
 	g.Over(time.Duration(total.DurationNs))
 	c.gathered = append(c.gathered, g)
 	c.atEntries(requests, observed.Rate)

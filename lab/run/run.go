@@ -17,7 +17,6 @@ import (
 	"skerry.dev/skerry/lab/cluster"
 	"skerry.dev/skerry/lab/experiment"
 	"skerry.dev/skerry/lab/host"
-	"skerry.dev/skerry/lab/measure"
 	"skerry.dev/skerry/lab/system"
 	"skerry.dev/skerry/lab/workload/broker"
 )
@@ -261,7 +260,7 @@ func (r *runner) tell(turn Turn) error {
 		return err
 	}
 	// Of a tool that keeps no requests there is nothing to tell before the end.
-	r.Progress.Done(turn, measure.Gather(requests))
+	r.Progress.Done(turn, gather(turn.Cell, requests))
 	return nil
 }
 
