@@ -136,8 +136,10 @@ func (j judge) compare(c experiment.Claim, m experiment.Member, l limits) compar
 	}
 	result.result, result.margin = decide(c, result.estimate, l)
 	switch e := result.estimate; {
-	case math.IsNaN(e.Low):
+	case math.IsNaN(e.Value):
 		result.why = "a cell has no figure"
+	case math.IsNaN(e.Low):
+		result.why = "both figures may be 0, which have no ratio"
 	case e.RequestsOnly:
 		result.why = "one repetition decides nothing: it needs at least 2"
 	}

@@ -204,6 +204,31 @@ func TestWhatCannotBeJudged(t *testing.T) {
 	}
 }
 
+// A cell of which one repetition answered nothing, or one request took 0 ms: how many times
+// as large another is has no end, and nothing makes it negative.
+func TestRatioOfWhatMayBeNothing(t *testing.T) {
+	a, b, none := figures("lcl", "a", 0), figures("lcl", "b", 0), figures("lcl", "c", 0)
+	a.Rates, b.Rates, none.Rates = []float64{50, 50, 50}, []float64{0, 100, 100}, []float64{0, 100, 100}
+	a.Values = measure.Repeat([][]float64{{6e6}, {6e6}, {6e6}})
+	b.Values = measure.Repeat([][]float64{{0, 1e6, 1e6}, {3e6, 3e6, 3e6}, {3e6, 3e6, 3e6}})
+	none.Values = b.Values
+	for _, metric := range []string{"rate", "p50"} {
+		for _, c := range []struct{ of, to, below, effect, why string }{
+			{"a", "b", "5", "+∞]", "the interval has no end; more repetitions would tell"},
+			{"c", "b", "1.5", "1", "both figures may be 0, which have no ratio"},
+		} {
+			ratio := experiment.Claim{
+				Kind: "ratio", Metric: metric, Range: experiment.Range{Below: experiment.Bound(c.below)},
+				Of: &experiment.Selector{System: []string{c.of}}, To: &experiment.Selector{System: []string{c.to}},
+			}
+			got, err := claim.Judge([]experiment.Claim{ratio}, []claim.Cell{a, b, none})
+			if err != nil || got[0].Result != claim.Inconclusive || !strings.HasSuffix(got[0].Effect, c.effect) || !strings.Contains(got[0].Why, c.why) {
+				t.Errorf("%s: %s %s: %s, %v; want inconclusive, …%s: …%s", got[0].Statement, got[0].Result, got[0].Effect, got[0].Why, err, c.effect, c.why)
+			}
+		}
+	}
+}
+
 // TestEffect holds how a figure reads.
 func TestEffect(t *testing.T) {
 	of := &experiment.Selector{System: []string{"a"}}

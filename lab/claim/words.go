@@ -113,7 +113,7 @@ func effect(c experiment.Claim, m comparison) string {
 	if m.result == "" || e.Repetitions == 0 || math.IsNaN(e.Value) {
 		return ""
 	}
-	if e.RequestsOnly {
+	if e.RequestsOnly || math.IsNaN(e.Low) {
 		return figureIn(c, e.Value)
 	}
 	text := fmt.Sprintf("%s [%s, %s]", figureIn(c, e.Value), figureIn(c, e.Low), figureIn(c, e.High))
@@ -195,6 +195,9 @@ func unsettled(c experiment.Claim, told comparison, l limits) string {
 	e := told.estimate
 	if c.Kind == experiment.KindCrossing && (math.IsInf(e.Low, 0) || math.IsInf(e.High, 0)) {
 		return "whether the lines cross is open; more repetitions would tell"
+	}
+	if math.IsInf(e.Low, 0) || math.IsInf(e.High, 0) {
+		return "the interval has no end; more repetitions would tell"
 	}
 	most := 0
 	for _, bound := range []float64{l.low, l.high} {

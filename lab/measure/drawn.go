@@ -112,7 +112,17 @@ func (r *Repetitions) draw(by Chance, figure func(node) float64) Drawn {
 		return Drawn{Value: math.NaN()}
 	}
 	d := drawn(resamples, r.Len(), func(from Chance) float64 { return figure(r.node(from)) }, by)
-	d.N, d.Positive = len(r.pooled), r.pooled[0] > 0
+	d.N = len(r.pooled)
+	return d.above(r.pooled[0])
+}
+
+// above tells of what the least value says: where none is below 0, as of times and rates,
+// the figure is not, and a 0 among them makes no resample negative when it is pushed.
+func (d Drawn) above(least float64) Drawn {
+	d.Positive = least > 0
+	if least >= 0 {
+		d.Least = 0
+	}
 	return d
 }
 
@@ -132,8 +142,8 @@ func DrawMean(figures []float64, n int, by Chance) Drawn {
 		}
 		return sum / float64(len(figures))
 	}, by)
-	d.N, d.Positive = n, slices.Min(figures) > 0
-	return d
+	d.N = n
+	return d.above(slices.Min(figures))
 }
 
 // DrawShare resamples the share of hits: repetitions, then for each the hits

@@ -62,3 +62,26 @@ func TestShares(t *testing.T) {
 		t.Errorf("all of 3000: %+v", all)
 	}
 }
+
+// One repetition without an answer, or one request that took 0 ms, is pushed to 0 and not
+// below: what is divided by it has no end, and no other sign.
+func TestZerosArePushedNoFurther(t *testing.T) {
+	seed := func() Chance { return Alone(rand.New(rand.NewPCG(1, 2))) }
+	rates := []Drawn{DrawMean([]float64{50, 50, 50}, 3, seed()), DrawMean([]float64{0, 100, 100}, 3, seed())}
+	if e := Contrast(rates, 1, quotient); !(e.Low > 0.2 && e.Low < 0.5) || e.Value != 0.75 || !math.IsInf(e.High, 1) {
+		t.Errorf("50/s over a rate that may be 0: %+v, want 0.75 without an upper end", e)
+	}
+	rates[0] = rates[1]
+	if e := Contrast(rates, 1, quotient); !math.IsNaN(e.Low) || !math.IsNaN(e.High) {
+		t.Errorf("0 over 0: %+v, want no interval", e)
+	}
+	times := Repeat([][]float64{{0, 1e6, 1e6}, {3e6, 3e6, 3e6}, {3e6, 3e6, 3e6}})
+	late := Repeat([][]float64{{6e6}, {6e6}, {6e6}})
+	medians := []Drawn{late.DrawQuantile(0.5, seed()), times.DrawQuantile(0.5, seed())}
+	if e := Contrast(medians, 1, quotient); !(e.Low > 0) || e.Value != 2 || !math.IsInf(e.High, 1) {
+		t.Errorf("6 ms over a time that may be 0: %+v, want 2 without an upper end", e)
+	}
+	if e := Contrast(medians, 1, func(v []float64) (low, high float64) { return v[1], v[1] }); e.Low != 0 || e.Value != 3e6 {
+		t.Errorf("a time of %+v ns, want none below 0", e)
+	}
+}

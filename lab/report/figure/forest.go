@@ -3,6 +3,7 @@ package figure
 import (
 	"fmt"
 	"image/color"
+	"math"
 
 	"gonum.org/v1/plot/text"
 	"gonum.org/v1/plot/vg"
@@ -85,11 +86,18 @@ func Forest(t Text, c Comparison) Figure {
 	}
 }
 
+// endless stands for the end of an interval that has none, as that of a ratio to what
+// may be 0.
+const endless = 1e9
+
 // sound makes a row without a positive ratio one without figures, and takes an
 // interval that is none for the value alone.
 func (r Ratio) sound() Ratio {
 	if r.Missing == "" && (!finite(r.Value) || r.Value <= 0) {
 		r.Missing = noValue
+	}
+	if math.IsInf(r.High, 1) {
+		r.High = endless
 	}
 	if !finite(r.Low) || !finite(r.High) || r.Low > r.Value || r.High < r.Value {
 		r.Low, r.High = r.Value, r.Value
@@ -107,7 +115,11 @@ func (r Ratio) words() string {
 	if r.Missing != "" {
 		return r.Name + ": " + r.Missing
 	}
-	return fmt.Sprintf("%s: %s, from %s to %s, %s", r.Name, number(r.Value), number(r.Low), number(r.High), r.Verdict)
+	high := number(r.High)
+	if r.High == endless {
+		high = "no end"
+	}
+	return fmt.Sprintf("%s: %s, from %s to %s, %s", r.Name, number(r.Value), number(r.Low), high, r.Verdict)
 }
 
 // Bounds of the axis of ratios. What lies beyond is drawn at its end, with an

@@ -293,6 +293,10 @@ func TestForestMarks(t *testing.T) {
 	if want := "one: 1.2, from 1.1 to 1.3, worse; two: 0.8, from 0.7 to 0.9, better; three: rejected."; !strings.HasSuffix(f.Description(), want) {
 		t.Errorf("the description is %q", f.Description())
 	}
+	open := Forest(Text{Title: "t"}, Comparison{Metric: "B ÷ A", Rows: []Ratio{{Name: "one", Value: 2, Low: 1.5, High: math.Inf(1), Verdict: Worse}}})
+	if want := "one: 2, from 1.5 to no end, worse."; !strings.HasSuffix(open.Description(), want) {
+		t.Errorf("the description of an interval without an end is %q", open.Description())
+	}
 	far := inline(t, examples()["forest-far"])
 	if l := far.find(t, "90"); l.x < far.width/2 {
 		t.Errorf("a ratio beyond the axis is written at %g", l.x)
