@@ -50,10 +50,7 @@ func (c Cell) draw(metric string, limit float64, by measure.Chance) measure.Draw
 	case experiment.MetricJitter:
 		return c.Jitter.DrawIQR(by)
 	case experiment.MetricErrors:
-		var hits, of []int
-		for _, s := range c.Repetitions {
-			hits, of = append(hits, s.Errors), append(of, s.Requests)
-		}
+		hits, of := measure.Failures(c.Repetitions)
 		return measure.DrawShare(hits, of, by)
 	}
 	if c.Values == nil || c.Values.Len() == 0 {

@@ -30,12 +30,18 @@ func imagined() *experiment.Experiment {
 }
 
 // imagine writes a run directory of a machine with another kernel, whose every
-// response takes about so long: imagine DIR REPETITIONS DURATION.
+// response takes about so long, and of each 20 requests so many have none, by default
+// 0: imagine DIR REPETITIONS DURATION [FAILED].
 func imagine(ts *testscript.TestScript, _ bool, args []string) {
 	repetitions, err := strconv.Atoi(args[1])
 	ts.Check(err)
 	took, err := time.ParseDuration(args[2])
 	ts.Check(err)
+	failed := 0
+	if len(args) > 3 {
+		failed, err = strconv.Atoi(args[3])
+		ts.Check(err)
+	}
 	e := imagined()
 	e.Repetitions = repetitions
 	dir, cell := ts.MkAbs(args[0]), e.Cells()[0]
@@ -51,6 +57,9 @@ func imagine(ts *testscript.TestScript, _ bool, args []string) {
 			rows = append(rows, sample.Request{
 				Connection: 1, Index: int32(i + 1), ScheduledNs: due, SentNs: due + 1, FirstByteNs: due + ns - 1, LastByteNs: due + ns, Status: 200,
 			})
+			if int(i) >= 20-failed {
+				rows[i].FirstByteNs, rows[i].LastByteNs, rows[i].Status, rows[i].Error = 0, 0, 0, "timeout"
+			}
 		}
 		f, err := os.Create(filepath.Join(folder, "requests.parquet"))
 		ts.Check(err)

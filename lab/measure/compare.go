@@ -18,6 +18,9 @@ const (
 	TooFew Verdict = "too few repetitions"
 	// NotComparable says that there is no ratio: the median of a repetition is 0.
 	NotComparable Verdict = "not comparable"
+	// MoreErrors says that requests fail in B that were answered in A: how long the
+	// others take says little of such a cell.
+	MoreErrors Verdict = "more errors"
 )
 
 // Pair is one cell in two runs.
@@ -78,6 +81,18 @@ func Compare(pairs []Pair, rule Rule, rng *rand.Rand) []Difference {
 	}
 	decide(all, pairs, rule)
 	return all
+}
+
+// FailsMore says whether a larger share of requests fails in B than in A, beyond chance: one
+// of so many such tests, of which any is wrong with the probability alpha of the rule. It
+// takes two repetitions of each at least, as every interval does.
+func FailsMore(a, b []Summary, tests int, rule Rule, rng *rand.Rand) bool {
+	by := Alone(rng)
+	hitsA, ofA := Failures(a)
+	hitsB, ofB := Failures(b)
+	atAlpha := min(math.Ceil(float64(tests)*(1-confidence)/rule.Alpha), math.MaxInt32)
+	more := Contrast([]Drawn{DrawShare(hitsB, ofB, by), DrawShare(hitsA, ofA, by)}, int(atAlpha), difference)
+	return more.Low > 0
 }
 
 // estimate gives what A and B differ by its intervals. Both figures of the medians are

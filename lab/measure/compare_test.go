@@ -212,3 +212,37 @@ func TestCompareSaysWhenItCouldNotTell(t *testing.T) {
 		}
 	}
 }
+
+// TestFailsMore counts how often runs whose requests fail alike are said not to, and how
+// often one that fails more is found, in one of eight cells of ten repetitions.
+func TestFailsMore(t *testing.T) {
+	t.Parallel()
+	const trials, n = 100, 500
+	rule := Rule{Alpha: 0.01}
+	run := func(rng *rand.Rand, p float64, repetitions int) (each []Summary) {
+		for range repetitions {
+			own := min(p*math.Exp(0.1*rng.NormFloat64()), 1) // repetitions differ
+			each = append(each, Summary{Requests: n, Errors: binomial(n, own, rng)})
+		}
+		return each
+	}
+	for _, c := range []struct {
+		a, b        float64
+		repetitions int
+		least, most int
+	}{
+		{0, 0, 10, 0, 0}, {0.02, 0.02, 10, 0, 3}, {0.001, 0.001, 10, 0, 3}, {0.02, 0.02, 3, 0, 3},
+		{0, 0.02, 10, 97, trials}, {0.02, 0.1, 10, 97, trials}, {0.02, 0.6, 5, 97, trials}, {0, 0.6, 1, 0, 0},
+	} {
+		called := 0
+		for seed := range uint64(trials) {
+			rng := rand.New(rand.NewPCG(seed, 9))
+			if FailsMore(run(rng, c.a, c.repetitions), run(rng, c.b, c.repetitions), 8, rule, rng) {
+				called++
+			}
+		}
+		if called < c.least || called > c.most {
+			t.Errorf("%g against %g in %d repetitions: called %d times in %d, want %d to %d", c.b, c.a, c.repetitions, called, trials, c.least, c.most)
+		}
+	}
+}

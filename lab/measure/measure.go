@@ -77,6 +77,14 @@ func (s Summary) ErrorShare() float64 {
 	return float64(s.Errors) / float64(max(s.Requests, 1))
 }
 
+// Failures counts, for each repetition, the requests that failed and all.
+func Failures(each []Summary) (hits, of []int) {
+	for _, s := range each {
+		hits, of = append(hits, s.Errors), append(of, s.Requests)
+	}
+	return hits, of
+}
+
 func figures(values Sorted) Times {
 	return Times{
 		Median:  duration(values.Median()),

@@ -201,7 +201,7 @@ func (c comparer) plugins(name, hold string) (string, error) {
 func (c compared) called() []string {
 	var all []string
 	for _, cell := range c.Cells {
-		if cell.Verdict == "slower" || cell.Verdict == "faster" {
+		if cell.Verdict == "slower" || cell.Verdict == "faster" || cell.Verdict == "more errors" {
 			all = append(all, cell.Cell+" "+cell.Verdict)
 		}
 	}

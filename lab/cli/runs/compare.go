@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -14,10 +15,6 @@ import (
 	"skerry.dev/skerry/lab/report/compare"
 	"skerry.dev/skerry/lab/run"
 )
-
-// errSlower says that cells became slower than may be. It has been told in full
-// on stdout.
-var errSlower = console.Advised("slower past the margin", "the marked rows of the table say which, and 'differs' above it what else has changed")
 
 // compareSeed makes the same two runs give the same figures.
 const compareSeed = 0x636f6d70617265 // "compare"
@@ -50,9 +47,11 @@ A cell is slower or faster where chance explains the difference with a probabili
 of at most --alpha over all cells together, it is beyond the noise floor, and the
 medians differ by --resolution at least: less than that the state of a machine
 moves a whole run by. Five repetitions or more are needed; the table says how many
-for so many cells.
+for so many cells. A cell has more errors where no request is answered in B and
+some are in A, or where a larger share of requests fails, likewise beyond chance.
 
-Exit status: 0 done, 1 failed or a cell is slower by more than --margin, 2 usage.`,
+Exit status: 0 done, 1 failed or a cell is slower by more than --margin or has more
+errors, 2 usage.`,
 		Example: "  skerry compare runs/before runs/after\n  skerry compare runs/before runs/after --margin 10% --html compare.html\n  skerry compare runs/hosts runs/pods --resolution 0",
 		Args:    console.Exactly(2),
 		RunE:    func(cmd *cobra.Command, args []string) error { return c.compareRuns(cmd, args[0], args[1], f) },
@@ -90,10 +89,23 @@ func (c *commands) compareRuns(cmd *cobra.Command, a, b string, f compareFlags) 
 	if err := c.printComparison(cmd.OutOrStdout(), compared, f.json); err != nil {
 		return err
 	}
-	if past := compared.Regressed(); len(past) > 0 {
-		return fmt.Errorf("%s %w of %s", console.Count(len(past), "cell"), errSlower, f.margin)
+	return worse(compared, f.margin)
+}
+
+// worse is the error where cells became slower than may be, or fail more. It has been
+// told in full on stdout.
+func worse(c compare.Comparison, margin quantity.Fraction) error {
+	var said []string
+	if n := len(c.Slower()); n > 0 {
+		said = append(said, fmt.Sprintf("%s slower past the margin of %s", console.Count(n, "cell"), margin))
 	}
-	return nil
+	if n := len(c.Failing()); n > 0 {
+		said = append(said, console.Count(n, "cell")+" with more errors")
+	}
+	if len(said) == 0 {
+		return nil
+	}
+	return console.Advised(strings.Join(said, ", "), "the marked rows of the table say which, and 'differs' above it what else has changed")
 }
 
 func (c *commands) printComparison(w io.Writer, compared compare.Comparison, asJSON bool) error {

@@ -7,6 +7,7 @@ package compare
 
 import (
 	"cmp"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"strconv"
@@ -65,9 +66,14 @@ type Cell struct {
 	// Why it is not comparable; else empty.
 	Why string
 	measure.Difference
+	// ErrorsA and ErrorsB are the shares of requests that failed, NaN where none counts.
+	ErrorsA, ErrorsB float64
 	// Past the margin: slower beyond noise, and by more than may be.
 	Past bool
 }
+
+// failing says that the verdict is on failed requests.
+func (c Cell) failing() bool { return c.Verdict == measure.MoreErrors }
 
 // Runs compares the cells that both runs have, matched by their ID.
 func Runs(a, b Side, o Options, rng *rand.Rand) Comparison {
@@ -96,11 +102,12 @@ func Runs(a, b Side, o Options, rng *rand.Rand) Comparison {
 		}
 	}
 	c.judge(both, inB, rng)
+	c.failures(both, inB, rng)
 	return c
 }
 
 func cellOf(id, label string, a, b report.Result) Cell {
-	c := Cell{ID: id, Label: label, A: a.Median, B: b.Median}
+	c := Cell{ID: id, Label: label, A: a.Median, B: b.Median, ErrorsA: errorShare(a), ErrorsB: errorShare(b)}
 	for _, side := range []struct {
 		name string
 		report.Result
@@ -118,6 +125,36 @@ func cellOf(id, label string, a, b report.Result) Cell {
 		c.Verdict = NotComparable
 	}
 	return c
+}
+
+// errorShare is that of a cell that counts, else NaN.
+func errorShare(r report.Result) float64 {
+	if r.Rejected != "" || r.Lacks != "" || r.Summary.Requests == 0 {
+		return math.NaN()
+	}
+	return r.Summary.ErrorShare()
+}
+
+// failures finds the cells of which requests fail in B that were answered in A: all of
+// them, or more than chance explains, likewise as one family. A verdict on the times of
+// the rest gives way to that.
+func (c *Comparison) failures(a []report.Result, b map[string]report.Result, rng *rand.Rand) {
+	tests := 0
+	for _, cell := range c.Cells {
+		if !math.IsNaN(cell.ErrorsA + cell.ErrorsB) {
+			tests++
+		}
+	}
+	for i := range c.Cells {
+		cell := &c.Cells[i]
+		if !(cell.ErrorsB > cell.ErrorsA) { // either may be NaN
+			continue
+		}
+		none := cell.ErrorsB == 1 // and some in A
+		if none || measure.FailsMore(a[i].PerRepetition, b[cell.ID].PerRepetition, tests, c.Rule, rng) {
+			cell.Verdict = measure.MoreErrors
+		}
+	}
 }
 
 // judge has lab/measure say which of the comparable cells differ, all of them
@@ -140,9 +177,14 @@ func (c *Comparison) judge(a []report.Result, b map[string]report.Result, rng *r
 	}
 }
 
-// Regressed are the cells that are slower past the margin.
-func (c Comparison) Regressed() []Cell {
+// Slower are the cells that are slower past the margin.
+func (c Comparison) Slower() []Cell {
 	return slices.DeleteFunc(slices.Clone(c.Cells), func(cell Cell) bool { return !cell.Past })
+}
+
+// Failing are the cells of which more requests fail.
+func (c Comparison) Failing() []Cell {
+	return slices.DeleteFunc(slices.Clone(c.Cells), func(cell Cell) bool { return !cell.failing() })
 }
 
 // none stands for a whole that a run has nothing of.
@@ -221,7 +263,7 @@ func valueOf(facts []report.Fact, name string) string {
 
 // verdicts in the order in which they are told.
 func verdicts() []measure.Verdict {
-	return []measure.Verdict{measure.Same, measure.Slower, measure.Faster, measure.TooFew, NotComparable}
+	return []measure.Verdict{measure.Same, measure.MoreErrors, measure.Slower, measure.Faster, measure.TooFew, NotComparable}
 }
 
 // Summary is the comparison in a paragraph, a sentence each.
@@ -242,10 +284,14 @@ func (c Comparison) Summary() []string {
 		}
 	}
 	sentences := []string{counted(len(c.Cells), "cell") + " in both runs: " + strings.Join(parts, ", ") + "."}
-	if past := c.Regressed(); len(past) > 0 {
+	if past := c.Slower(); len(past) > 0 {
 		worst := slices.MaxFunc(past, func(a, b Cell) int { return cmp.Compare(a.Ratio.Value, b.Ratio.Value) })
 		sentences = append(sentences, counted(len(past), "cell")+" slower by more than "+percent(c.Margin)+
 			", most of all "+worst.Label+": "+change(worst.Ratio.Value)+".")
+	}
+	if failing := c.Failing(); len(failing) > 0 {
+		worst := slices.MaxFunc(failing, func(a, b Cell) int { return cmp.Compare(a.ErrorsB-a.ErrorsA, b.ErrorsB-b.ErrorsA) })
+		sentences = append(sentences, counted(len(failing), "cell")+" with more errors, most of all "+worst.Label+": "+errorsOf(worst)+".")
 	}
 	if text := c.added(); text != "" {
 		sentences = append(sentences, text)
@@ -262,7 +308,7 @@ func (c Comparison) added() string {
 	i := slices.IndexFunc(c.Differing, func(d Differing) bool { return d.What == factSubstrate })
 	var apart, jitter []float64
 	for _, cell := range c.Cells {
-		if cell.Verdict != NotComparable {
+		if cell.Why == "" {
 			apart, jitter = append(apart, cell.Apart.Value), append(jitter, cell.Jitter.Value)
 		}
 	}

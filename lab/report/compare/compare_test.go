@@ -55,7 +55,7 @@ func TestARunIsTheSameAsItself(t *testing.T) {
 			t.Errorf("%s: %s, want %s", label, v, want)
 		}
 	}
-	if len(c.Cells) != 4 || len(c.Regressed()) != 0 || len(c.Differing)+len(c.OnlyA)+len(c.OnlyB) != 0 {
+	if len(c.Cells) != 4 || len(c.Slower()) != 0 || len(c.Differing)+len(c.OnlyA)+len(c.OnlyB) != 0 {
 		t.Errorf("%+v", c)
 	}
 }
@@ -67,19 +67,19 @@ func TestWhatBecameSlowerIsFound(t *testing.T) {
 	if v["edg10, clusterlink"] != measure.Slower || v["edg10, direct"] != measure.Same || v["edg10, submariner"] != measure.Same {
 		t.Errorf("verdicts %v", v)
 	}
-	if past := c.Regressed(); len(past) != 1 || past[0].Label != "edg10, clusterlink" {
+	if past := c.Slower(); len(past) != 1 || past[0].Label != "edg10, clusterlink" {
 		t.Errorf("past the margin: %v", past)
 	}
 	back := runs(b, a)
-	if v := verdicts(back); v["edg10, clusterlink"] != measure.Faster || len(back.Regressed()) != 0 {
-		t.Errorf("the other way round: %v, %v", v, back.Regressed())
+	if v := verdicts(back); v["edg10, clusterlink"] != measure.Faster || len(back.Slower()) != 0 {
+		t.Errorf("the other way round: %v, %v", v, back.Slower())
 	}
 	// What is within the margin is told, and fails no gate.
 	o := options()
 	o.Margin = 0.1
 	c = compare.Runs(a, b, o, rand.New(rand.NewPCG(1, 1)))
-	if verdicts(c)["edg10, clusterlink"] != measure.Slower || len(c.Regressed()) != 0 {
-		t.Errorf("within the margin: %v, %v", verdicts(c), c.Regressed())
+	if verdicts(c)["edg10, clusterlink"] != measure.Slower || len(c.Slower()) != 0 {
+		t.Errorf("within the margin: %v, %v", verdicts(c), c.Slower())
 	}
 }
 
@@ -91,7 +91,7 @@ func TestTooFewRepetitionsSayHowManyAreNeeded(t *testing.T) {
 		}
 	}
 	c := runs(a, b)
-	if cell := c.Cells[0]; cell.Verdict != measure.TooFew || cell.Needed < 5 || len(c.Regressed()) != 0 {
+	if cell := c.Cells[0]; cell.Verdict != measure.TooFew || cell.Needed < 5 || len(c.Slower()) != 0 {
 		t.Errorf("%s, %d needed", cell.Verdict, cell.Needed)
 	}
 	if got := text(t, c); !strings.Contains(got, "too few repetitions: 6 needed in each run") {
@@ -109,7 +109,7 @@ func TestMediansOfNothingAreNotComparable(t *testing.T) {
 	a.Results[0].Values, b.Results[0].Values = measure.Repeat(zero), measure.Repeat(late)
 	a.Results[1].Values, b.Results[1].Values = measure.Repeat(zero), measure.Repeat(zero)
 	c := runs(a, b)
-	if c.Cells[0].Verdict != compare.NotComparable || c.Cells[1].Verdict != measure.Same || len(c.Regressed()) != 0 {
+	if c.Cells[0].Verdict != compare.NotComparable || c.Cells[1].Verdict != measure.Same || len(c.Slower()) != 0 {
 		t.Errorf("0 ms against 50 ms: %s; against itself: %s", c.Cells[0].Verdict, c.Cells[1].Verdict)
 	}
 	if got := text(t, c); !strings.Contains(got, "not comparable: the median of a repetition is 0 ms, which has no ratio") {
@@ -118,6 +118,62 @@ func TestMediansOfNothingAreNotComparable(t *testing.T) {
 	var out bytes.Buffer
 	if err := errors.Join(compare.JSON(&out, c), compare.HTML(&out, c)); err != nil {
 		t.Error(err)
+	}
+}
+
+// failing has requests of a cell fail, so many of the 1000 of each repetition. The times of
+// the others stay.
+func failing(r *report.Result, each ...int) {
+	r.PerRepetition, r.Summary = nil, measure.Summary{}
+	for _, n := range each {
+		r.PerRepetition = append(r.PerRepetition, measure.Summary{Requests: 1000, Errors: n, N: 1000 - n})
+		r.Summary.Requests, r.Summary.Errors, r.Summary.N = r.Summary.Requests+1000, r.Summary.Errors+n, r.Summary.N+1000-n
+	}
+	if r.Summary.N == 0 {
+		r.Values = nil
+	}
+}
+
+// The times of the requests that are answered say nothing of those that are not.
+func TestMoreErrorsAreARegression(t *testing.T) {
+	a, b := few("a", 1, 1), few("b", 1, 1)
+	for i := range a.Results {
+		if a.Results[i].Rejected == "" {
+			failing(&a.Results[i], 0, 1, 0, 0, 0)
+		}
+	}
+	failing(&b.Results[0], 580, 600, 620, 610, 590)
+	failing(&b.Results[1], 1000, 1000, 1000)
+	failing(&b.Results[3], 0, 0, 3, 1, 0)
+	c := runs(a, b)
+	for i, want := range []measure.Verdict{measure.MoreErrors, measure.MoreErrors, compare.NotComparable, measure.Same} {
+		if got := c.Cells[i]; got.Verdict != want {
+			t.Errorf("%s: %s, want %s", got.Label, got.Verdict, want)
+		}
+	}
+	if len(c.Failing()) != 2 || len(c.Slower()) != 0 || len(runs(b, a).Failing()) != 0 {
+		t.Errorf("failing %v, slower %v; the other way round %v", c.Failing(), c.Slower(), runs(b, a).Failing())
+	}
+	table := text(t, c)
+	for _, want := range []string{"0.02% to 60% ", "0.02% to 100% ", "more errors, no answer in B", "2 cells with more errors"} {
+		if !strings.Contains(table, want) {
+			t.Errorf("the table does not say %q:\n%s", want, table)
+		}
+	}
+	var out, page bytes.Buffer
+	if err := errors.Join(compare.JSON(&out, c), compare.HTML(&page, c)); err != nil {
+		t.Error(err)
+	}
+	if got := out.String(); !strings.Contains(got, `"a_errors": 0.0002`) || !strings.Contains(got, `"b_errors": 0.6`) {
+		t.Errorf("JSON has no shares:\n%s", got)
+	}
+	if got := page.String(); !strings.Contains(got, ">0.02% to 60%<") || !strings.Contains(got, `<span class="bad">more errors, no answer in B</span>`) {
+		t.Error("the page has no shares")
+	}
+	once := few("once", 1, 1)
+	failing(&once.Results[0], 600)
+	if got := runs(a, once).Cells[0].Verdict; got == measure.MoreErrors {
+		t.Errorf("one repetition decides: %s", got)
 	}
 }
 
@@ -198,13 +254,15 @@ func TestCellsOfOneRunAloneAreListed(t *testing.T) {
 const wantTable = `median response time of B = b against A = a
 differs: kernel: Linux 6.12.9-amd64 in A, unknown in B
 
-cell                 A ms    B ms  change     95% interval             apart µs       jitter µs       p  floor  verdict
-edg10, direct      10.000  10.020   +0.2%   [-0.1%, +0.5%]       +20 [-10, +50]   +0 [-12, +12]  0.8000  ±0.4%  same
-edg10, skupper          –       –       –                –                    –               –       –      –  not comparable: rejected in A
-edg10, submariner  10.000  11.000  +10.0%  [+9.0%, +11.0%]  +1000 [+900, +1100]  -250 [-300, –]  0.0003      –  slower
+cell                 A ms    B ms  change     95% interval             apart µs       jitter µs        errors       p  floor  verdict
+edg10, direct      10.000  10.020   +0.2%   [-0.1%, +0.5%]       +20 [-10, +50]   +0 [-12, +12]            0%  0.8000  ±0.4%  same
+edg10, skupper          –       –       –                –                    –               –       – to 0%       –      –  not comparable: rejected in A
+edg10, submariner  10.000  11.000  +10.0%  [+9.0%, +11.0%]  +1000 [+900, +1100]  -250 [-300, –]  0.02% to 60%  0.0003      –  more errors
+lcl, submariner         –       –       –                –                    –               –    0% to 100%       –      –  more errors, no answer in B
 
-3 cells in both runs: 1 same, 1 slower, 1 not comparable.
+4 cells in both runs: 1 same, 2 more errors, 1 not comparable.
 1 cell slower by more than 5%, most of all edg10, submariner: +10.0%.
+2 cells with more errors, most of all lcl, submariner: 0% to 100%.
 1 cell in one run alone.
 only in B: lcl/direct
 `
@@ -218,11 +276,12 @@ func TestTable(t *testing.T) {
 				Ratio: measure.Estimate{Value: 1.002, Low: 0.999, High: 1.005}, Apart: measure.Estimate{Value: 2e4, Low: -1e4, High: 5e4},
 				Jitter: measure.Estimate{Value: -400, Low: -12e3, High: 12e3}, Shift: 1e4, Adjusted: 0.8, Floor: 0.004, Verdict: measure.Same,
 			}},
-			{Label: "edg10, skupper", Why: "rejected in A", Difference: measure.Difference{Verdict: compare.NotComparable}},
-			{Label: "edg10, submariner", A: estimate(10e6), B: estimate(11e6), Past: true, Difference: measure.Difference{
+			{Label: "edg10, skupper", Why: "rejected in A", ErrorsA: math.NaN(), Difference: measure.Difference{Verdict: compare.NotComparable}},
+			{Label: "edg10, submariner", A: estimate(10e6), B: estimate(11e6), Past: true, ErrorsA: 0.0002, ErrorsB: 0.6, Difference: measure.Difference{
 				Ratio: measure.Estimate{Value: 1.1, Low: 1.09, High: 1.11}, Apart: measure.Estimate{Value: 1e6, Low: 9e5, High: 1.1e6},
-				Jitter: measure.Estimate{Value: -25e4, Low: -3e5, High: math.NaN()}, Shift: 1e6, Adjusted: 0.0003, Verdict: measure.Slower,
+				Jitter: measure.Estimate{Value: -25e4, Low: -3e5, High: math.NaN()}, Shift: 1e6, Adjusted: 0.0003, Verdict: measure.MoreErrors,
 			}},
+			{Label: "lcl, submariner", Why: "no answer in B", ErrorsB: 1, Difference: measure.Difference{Verdict: measure.MoreErrors}},
 		},
 		OnlyB: []string{"lcl/direct"},
 	}

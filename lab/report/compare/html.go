@@ -75,15 +75,14 @@ func forests(cells []Cell) (drawn []template.HTML, undrawn int) {
 
 func ratioOf(c Cell) figure.Ratio {
 	r := figure.Ratio{Name: c.Label, Value: c.Ratio.Value, Low: c.Ratio.Low, High: c.Ratio.High, Floor: c.Floor}
+	r.Missing = c.Why
 	switch c.Verdict {
 	case measure.Same:
 		r.Verdict = figure.Unchanged
-	case measure.Slower:
+	case measure.Slower, measure.MoreErrors:
 		r.Verdict = figure.Worse
 	case measure.Faster:
 		r.Verdict = figure.Better
-	case NotComparable:
-		r.Missing = c.Why
 	}
 	return r
 }

@@ -20,6 +20,8 @@ type row struct {
 	// Apart is what the medians differ by, Jitter what the distances of the quartiles
 	// do, both in µs with their 95 % intervals.
 	Apart, Jitter string
+	// Errors are the shares of requests that failed in A and in B.
+	Errors string
 	// Verdict, with what it would take or why there is none.
 	Verdict string
 	// Class is how the verdict looks on a page: good, bad or nothing.
@@ -30,12 +32,18 @@ type row struct {
 func rowOf(c Cell) row {
 	out := row{
 		Label: c.Label, A: noFigure, B: noFigure, Change: noFigure, Interval: noFigure, Shift: noFigure, P: noFigure,
-		Floor: noFigure, Apart: noFigure, Jitter: noFigure, Verdict: string(c.Verdict), Past: c.Past,
+		Floor: noFigure, Apart: noFigure, Jitter: noFigure, Errors: errorsOf(c), Verdict: string(c.Verdict), Past: c.Past,
 	}
 	switch c.Verdict {
 	case NotComparable:
 		out.Verdict += ": " + c.Why
 		return out
+	case measure.MoreErrors:
+		out.Class = "bad"
+		if c.Why != "" {
+			out.Verdict += ", " + c.Why
+			return out
+		}
 	case measure.TooFew:
 		out.Verdict += fmt.Sprintf(": %d needed in each run", c.Needed)
 	case measure.Faster:
@@ -52,6 +60,23 @@ func rowOf(c Cell) row {
 		out.Floor = fmt.Sprintf("±%.1f%%", 100*c.Floor)
 	}
 	return out
+}
+
+// errorsOf is the shares of requests that failed, as "0% to 60.2%", or "0%" where they are
+// the same.
+func errorsOf(c Cell) string {
+	a, b := shareOf(c.ErrorsA), shareOf(c.ErrorsB)
+	if a == b {
+		return a
+	}
+	return a + " to " + b
+}
+
+func shareOf(share float64) string {
+	if math.IsNaN(share) {
+		return noFigure
+	}
+	return strconv.FormatFloat(100*share, 'g', 3, 64) + "%"
 }
 
 func milliseconds(ns float64) string {

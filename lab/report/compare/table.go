@@ -39,14 +39,14 @@ func Table(w io.Writer, c Comparison, colour bool) error {
 
 func tableOf(cells []Cell) terminal.Table {
 	t := terminal.Table{
-		Header:      []string{"cell", "A ms", "B ms", "change", "95% interval", "apart µs", "jitter µs", "p", "floor", "verdict"},
-		NumbersFrom: 1, TextFrom: 9,
+		Header:      []string{"cell", "A ms", "B ms", "change", "95% interval", "apart µs", "jitter µs", "errors", "p", "floor", "verdict"},
+		NumbersFrom: 1, TextFrom: 10,
 	}
 	for _, c := range cells {
 		r := rowOf(c)
 		t.Rows = append(t.Rows, terminal.Row{
-			Cells:  []string{r.Label, r.A, r.B, r.Change, r.Interval, r.Apart, r.Jitter, r.P, r.Floor, r.Verdict},
-			Marked: c.Verdict == measure.Slower || c.Verdict == NotComparable,
+			Cells:  []string{r.Label, r.A, r.B, r.Change, r.Interval, r.Apart, r.Jitter, r.Errors, r.P, r.Floor, r.Verdict},
+			Marked: c.Verdict == measure.Slower || c.Verdict == NotComparable || c.failing(),
 		})
 	}
 	return t
@@ -85,6 +85,9 @@ type pairOfOne struct {
 	Past    bool            `json:"past_margin"`
 	Why     string          `json:"why,omitempty"`
 	Needed  int             `json:"repetitions_needed,omitempty"`
+	// ErrorsA and ErrorsB are shares of the requests.
+	ErrorsA *float64 `json:"a_errors,omitempty"`
+	ErrorsB *float64 `json:"b_errors,omitempty"`
 	*figures
 }
 
@@ -123,7 +126,8 @@ func JSON(w io.Writer, c Comparison) error {
 		out.Differing = append(out.Differing, differs(d))
 	}
 	for _, cell := range c.Cells {
-		p := pairOfOne{ID: cell.ID, Cell: cell.Label, Verdict: cell.Verdict, Past: cell.Past, Why: cell.Why, Needed: cell.Needed}
+		p := pairOfOne{ID: cell.ID, Cell: cell.Label, Verdict: cell.Verdict, Past: cell.Past, Why: cell.Why, Needed: cell.Needed,
+			ErrorsA: known(cell.ErrorsA), ErrorsB: known(cell.ErrorsB)}
 		if cell.Why == "" {
 			p.figures = &figures{
 				A: known(cell.A.Value / 1e6), B: known(cell.B.Value / 1e6),
