@@ -99,6 +99,8 @@ type comparison struct {
 	margin float64
 	// why is set where there is no estimate to judge.
 	why string
+	// failed is the largest share of requests that failed of a cell whose times are told.
+	failed float64
 }
 
 // judge keeps what was drawn, for all claims.
@@ -129,6 +131,9 @@ func (j judge) compare(c experiment.Claim, m experiment.Member, l limits) compar
 	figures := make([]measure.Drawn, len(sides))
 	for i, s := range sides {
 		figures[i] = j.draw(s, c.Limit)
+		if s.Metric != experiment.MetricErrors && s.Metric != experiment.MetricRate {
+			result.failed = max(result.failed, j.cells[s.Cell].failed())
+		}
 	}
 	result.estimate, result.tests = measure.Contrast(figures, 1, contrastOf(c, xs)), 1
 	if !mustBeOfEvery(c, leaning(c, result.estimate, l)) {
@@ -144,6 +149,15 @@ func (j judge) compare(c experiment.Claim, m experiment.Member, l limits) compar
 		result.why = "one repetition decides nothing: it needs at least 2"
 	}
 	return result
+}
+
+// failed is the share of the cell's requests that have no time.
+func (c Cell) failed() float64 {
+	hits, of := 0, 0
+	for _, s := range c.Repetitions {
+		hits, of = hits+s.Errors, of+s.Requests
+	}
+	return float64(hits) / float64(max(of, 1))
 }
 
 // sides lists the figures that a member needs, all Of before all To, and where

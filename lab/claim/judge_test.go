@@ -271,6 +271,20 @@ func TestEffect(t *testing.T) {
 	}
 }
 
+// A claim on times is judged by what was answered, and says how much was not.
+func TestWhyNamesWhatFailed(t *testing.T) {
+	cell := figures("lcl", "a", 0, 1, 1, 1)
+	cell.Repetitions = []measure.Summary{{Requests: 10}, {Requests: 10, Errors: 6}, {Requests: 10}}
+	cell.Rates = []float64{1, 1, 1}
+	below := experiment.Claim{Kind: "bound", Range: experiment.Range{Below: "2ms"}}
+	rate := experiment.Claim{Kind: "bound", Metric: "rate", Range: experiment.Range{Below: "2/s"}}
+	got, err := claim.Judge([]experiment.Claim{below, rate}, []claim.Cell{cell})
+	const failed = "; 20% of a cell's requests failed and have no time"
+	if err != nil || got[0].Result != claim.Holds || !strings.HasSuffix(got[0].Why, failed) || strings.Contains(got[1].Why, "failed") {
+		t.Errorf("%+v, %v; want one that holds and says %q", got, err, failed)
+	}
+}
+
 func TestStatement(t *testing.T) {
 	want := map[string]string{
 		"true-order":           "p50: a < b",

@@ -175,6 +175,9 @@ func why(c experiment.Claim, told comparison, counts map[Result]int, l limits) s
 	if l.tests > 1 {
 		others = fmt.Sprintf(" (%s in %d of %d comparisons)", told.result, counts[told.result], l.tests)
 	}
+	if told.failed > 0 {
+		others += "; " + measured(experiment.UnitShare, told.failed) + " of a cell's requests failed and have no time"
+	}
 	switch {
 	case told.why != "":
 		return told.label + ": " + told.why + others
