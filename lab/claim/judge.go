@@ -148,7 +148,20 @@ func (j judge) compare(c experiment.Claim, m experiment.Member, l limits) compar
 	case e.RequestsOnly:
 		result.why = "one repetition decides nothing: it needs at least 2"
 	}
+	if short := few(sides, figures); short != "" && result.result == Inconclusive && !result.estimate.RequestsOnly {
+		result.why = short
+	}
 	return result
+}
+
+// few names a figure that has no upper end for want of answers, empty where all have one.
+func few(sides []experiment.Side, figures []measure.Drawn) string {
+	for i, d := range figures {
+		if d.Needed > 0 {
+			return fmt.Sprintf("%s needs %d answers, there are %d", sides[i].Metric, d.Needed, d.N)
+		}
+	}
+	return ""
 }
 
 // failed is the share of the cell's requests that have no time.

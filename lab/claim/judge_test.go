@@ -4,6 +4,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -268,6 +269,35 @@ func TestEffect(t *testing.T) {
 	got, err := claim.Judge([]experiment.Claim{{Kind: "bound", Metric: "errors", Range: experiment.Range{Below: "10%"}, Of: of, Where: lcl}}, cells)
 	if err != nil || got[0].Result != claim.Holds || !strings.HasPrefix(got[0].Effect, "2% [") {
 		t.Errorf("errors: %+v, %v", got, err)
+	}
+}
+
+// Of 60 answers none need be among the slowest 1 %: what lies below holds of no p99, and what
+// lies above may.
+func TestTailNeedsAnswers(t *testing.T) {
+	near, far := figures("lcl", "a", 0), figures("lcl", "b", 0)
+	times := func(n int, ms float64) []float64 { return slices.Repeat([]float64{ms * 1e6}, n) }
+	near.Values = measure.Repeat([][]float64{times(20, 1), times(20, 1), times(20, 1)})
+	far.Values = measure.Repeat([][]float64{times(200, 3), times(200, 3), times(200, 3)})
+	a, b := &experiment.Selector{System: []string{"a"}}, &experiment.Selector{System: []string{"b"}}
+	below, above := experiment.Range{Below: "2ms"}, experiment.Range{Above: "500us"}
+	for _, c := range []struct {
+		claim  experiment.Claim
+		result claim.Result
+		effect string
+		why    string
+	}{
+		{experiment.Claim{Kind: "bound", Metric: "p99", Of: a, Range: below}, claim.Inconclusive, "1ms [1ms, +∞]", "p99 needs 368 answers, there are 60"},
+		{experiment.Claim{Kind: "bound", Metric: "p99", Of: a, Range: above}, claim.Holds, "1ms [1ms, +∞]", ""},
+		{experiment.Claim{Kind: "bound", Metric: "p90", Of: a, Range: below}, claim.Holds, "1ms [1ms, 1ms]", ""},
+		{experiment.Claim{Kind: "ratio", Metric: "p99", Of: a, To: b, Range: experiment.Range{Below: "1"}}, claim.Inconclusive, "0.3333 [0.3333, +∞]", "p99 needs 368 answers, there are 60"},
+		{experiment.Claim{Kind: "ratio", Metric: "p99", Of: b, To: a, Range: experiment.Range{Below: "4"}}, claim.Holds, "3 [0, 3]", ""},
+		{experiment.Claim{Kind: "order", Metric: "p99", Order: []experiment.Selector{*a, *b}}, claim.Inconclusive, "3 [0, 3]", "p99 needs 368 answers, there are 60"},
+	} {
+		got, err := claim.Judge([]experiment.Claim{c.claim}, []claim.Cell{near, far})
+		if err != nil || got[0].Result != c.result || got[0].Effect != c.effect || !strings.HasSuffix(got[0].Why, c.why) {
+			t.Errorf("%s: %+v, %v; want %s %s %s", got[0].Statement, got[0], err, c.result, c.effect, c.why)
+		}
 	}
 }
 

@@ -85,3 +85,19 @@ func TestZerosArePushedNoFurther(t *testing.T) {
 		t.Errorf("a time of %+v ns, want none below 0", e)
 	}
 }
+
+// The greatest of 300 values lies below p99 in one sample of twenty: no upper end is known.
+func TestTailOfFewValues(t *testing.T) {
+	for _, c := range []struct {
+		p      float64
+		n      int
+		needed int
+	}{{0.99, 122, 368}, {0.99, 123, 0}, {0.9, 11, 36}, {0.9, 12, 0}, {0.5, 1, 0}, {0.25, 1, 0}} {
+		rng := rand.New(rand.NewPCG(1, 2))
+		d := Repeat(lognormal(rng, 3, c.n, 0.01)).DrawQuantile(c.p, Alone(rng))
+		e := Contrast([]Drawn{d}, 1, first)
+		if d.Needed != c.needed || math.IsInf(e.High, 1) != (c.needed > 0) || math.IsInf(e.Low, 0) || !(e.Low <= e.Value) {
+			t.Errorf("p%g of 3 times %d values: needed %d, %+v; want %d", 100*c.p, c.n, d.Needed, e, c.needed)
+		}
+	}
+}
