@@ -22,7 +22,9 @@ import (
 var ErrNoAnswer = errors.New("no answer")
 
 // failuresMax is how many requests may fail, all threads together, before the
-// first is answered. A load of fewer requests may fail them all but one.
+// first is answered. A load of fewer requests may fail them all but one. Who had begun by
+// then gets an answer or fails first, since some targets refuse at once where others
+// take their time.
 const failuresMax = 20
 
 // Result is what a load has seen.
@@ -101,7 +103,22 @@ type opening struct {
 	stop     func(error)
 	answered bool
 	failures int
+	// waiting counts the threads whose first request was begun before so many failed, and
+	// is under way.
+	waiting int
 }
+
+// await says that a thread begins its first request, and reports whether that counts.
+func (o *opening) await() bool {
+	if o.answered || o.failures >= o.most() {
+		return false
+	}
+	o.waiting++
+	return true
+}
+
+// most is how many requests may fail.
+func (o *opening) most() int { return min(failuresMax, o.plan.requests()) }
 
 // note takes the error class of a request that has ended, "" for none.
 func (o *opening) note(class string) {
@@ -113,8 +130,8 @@ func (o *opening) note(class string) {
 		return
 	}
 	o.failures++
-	if n := min(failuresMax, o.plan.requests()); o.failures == n {
-		o.stop(fmt.Errorf("%w from %s: the first %d requests failed, the last with %q", ErrNoAnswer, o.plan.names(), n, class))
+	if o.failures >= o.most() && o.waiting == 0 {
+		o.stop(fmt.Errorf("%w from %s: the first %d requests failed, the last with %q", ErrNoAnswer, o.plan.names(), o.failures, class))
 	}
 }
 

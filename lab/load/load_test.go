@@ -344,6 +344,33 @@ func TestResetIsARow(t *testing.T) {
 	}
 }
 
+// Targets that refuse at once do not end a load before one that takes its time has answered.
+func TestSlowAnswerAmongFastFailures(t *testing.T) {
+	t.Parallel() // it sleeps
+	for name, s := range map[string]Spec{
+		"closed": {Iterations: 6},
+		"timed":  {OpenLoop: OpenLoop{Duration: quantity.Duration(time.Second)}},
+		"open":   {OpenLoop: OpenLoop{Rate: 60, Duration: quantity.Duration(time.Second)}},
+	} {
+		var asked atomic.Int32
+		s.Target = startFunc(t, func(w http.ResponseWriter, _ *http.Request) {
+			if asked.Add(1) != 1 {
+				w.WriteHeader(http.StatusServiceUnavailable)
+				return
+			}
+			time.Sleep(800 * time.Millisecond)
+		})
+		s.Workload, s.Threads = workload.HelloWorld, 6
+		if name == "timed" {
+			s.Targets, s.Target, s.Threads = []Target{{s.Target, 6}}, "", 0
+		}
+		result, err := Run(t.Context(), s)
+		if got := errorsOf(result.Requests); err != nil || len(result.Requests) <= failuresMax || !slices.Contains(got, "") {
+			t.Errorf("%s: %d rows, %q, %v; want more than %d, one of them answered", name, len(result.Requests), got, err, failuresMax)
+		}
+	}
+}
+
 func TestNobodyThere(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

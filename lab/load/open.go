@@ -117,6 +117,6 @@ func (t *thread) serve(c *crowd) {
 			return
 		}
 		c.rows.enter(i, row, times)
-		t.opening.note(row.Error)
+		t.note(row.Error)
 	}
 }

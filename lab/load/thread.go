@@ -34,6 +34,8 @@ type thread struct {
 	opening *opening
 	aim     *aim
 	link    link
+	// begun says that it has requested, awaited that the opening waits for its first.
+	begun, awaited bool
 	// answer is one byte longer than the body that is expected, so that a full
 	// buffer means a body that is too long.
 	answer []byte
@@ -57,9 +59,18 @@ func (t *thread) closed(rows *book) {
 			return
 		}
 		rows.enter(i, row, times)
-		t.opening.note(row.Error)
+		t.note(row.Error)
 		pause = t.pause(row)
 	}
+}
+
+// note tells the opening how a request has ended.
+func (t *thread) note(class string) {
+	if t.awaited {
+		t.awaited = false
+		t.opening.waiting--
+	}
+	t.opening.note(class)
 }
 
 // turn has the thread ask another target from now on, on a new connection.
@@ -87,6 +98,9 @@ func (t *thread) pause(last sample.Request) time.Duration {
 // request does one request that was due at a time of CLOCK_MONOTONIC, 0 for
 // now, and leaves the link open only if the next one may use it.
 func (t *thread) request(due int64) (sample.Request, stamps) {
+	if !t.begun {
+		t.begun, t.awaited = true, t.opening.await()
+	}
 	now := t.routine.loop.watch.now
 	began := now()
 	if due == 0 {

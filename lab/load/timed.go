@@ -53,7 +53,7 @@ func (t *thread) timed(s *shift) {
 			return
 		}
 		s.enter(i, row, times)
-		t.opening.note(row.Error)
+		t.note(row.Error)
 		pause = t.pause(row)
 	}
 }
