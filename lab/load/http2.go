@@ -25,8 +25,12 @@ const (
 	frameMax = 16 << 10
 	// writeMax is how much is gathered before it is written.
 	writeMax = 256 << 10
-	// controlMax bounds the frames beside the answer during one request.
+	// controlMax bounds the frames beside the answer during one request, but for those by
+	// which the peer takes its body: they grow with it, and link.budget bounds them.
 	controlMax = 1000
+	// windowUpdates is how many bytes of windows may come for each byte of a body: the
+	// connection's and the stream's, of 13 bytes, for each KiB.
+	windowUpdates = 2 * 13 / 1024.
 )
 
 // http2Link speaks HTTP/2 without TLS, by prior knowledge (RFC 9113 §3.3), one
@@ -123,6 +127,7 @@ func (h *http2Link) flush(l *link) error {
 func (h *http2Link) exchange(l *link, buf []byte) (answer, error) {
 	h.stream, h.next = h.next, h.next+2
 	h.streamWindow, h.controls = h.initialWindow, 0
+	l.budget += int(windowUpdates * float64(len(h.message.Body)))
 	e := &http2Request{http2Link: h, link: l, buf: buf}
 	err := e.send()
 	for err == nil && !e.done {
@@ -201,6 +206,8 @@ func (e *http2Request) receive() error {
 		return e.headers(f)
 	case *http2.DataFrame:
 		return e.data(f)
+	case *http2.WindowUpdateFrame:
+		return e.opened(f)
 	}
 	if e.controls++; e.controls > controlMax {
 		return fmt.Errorf("%w: %d frames beside the answer", errMalformed, controlMax)
@@ -212,8 +219,6 @@ func (e *http2Request) receive() error {
 		if !f.IsAck() {
 			e.frame(http2.FramePing, http2.FlagPingAck, 0, f.Data[:])
 		}
-	case *http2.WindowUpdateFrame:
-		return e.opened(f)
 	case *http2.RSTStreamFrame:
 		if f.StreamID == e.stream {
 			return fmt.Errorf("%w: %s", errRefused, f.ErrCode)

@@ -289,6 +289,56 @@ func TestHTTP2FlowControl(t *testing.T) {
 	}
 }
 
+// A peer that takes a large body in small pieces says so for each, twice.
+func TestHTTP2LargeBody(t *testing.T) {
+	const size = 64 << 20
+	s := http2Spec(start(t, workload.PayloadRecv), 1)
+	s.Workload, s.Size = workload.PayloadRecv, size
+	if rows := run(t, s); rows[0].Error != "" {
+		t.Errorf("%d bytes: %+v", size, rows[0])
+	}
+	target := startHTTP2(t, func(p peer) error {
+		for {
+			f, err := p.ReadFrame()
+			if err != nil {
+				return err
+			}
+			data, ok := f.(*http2.DataFrame)
+			if !ok {
+				continue
+			}
+			if data.StreamEnded() {
+				return p.say(data.StreamID, "200", "")
+			}
+			for left := uint32(len(data.Data())); left > 0; left -= min(left, 1024) {
+				if err := errors.Join(p.WriteWindowUpdate(0, min(left, 1024)), p.WriteWindowUpdate(data.StreamID, min(left, 1024))); err != nil {
+					return err
+				}
+			}
+		}
+	})
+	s = http2Spec(target, 1)
+	s.Size = size
+	if rows := run(t, s); rows[0].Error != "" {
+		t.Errorf("%d bytes a KiB at a time: %+v", size, rows[0])
+	}
+}
+
+// Windows for ever are bounded, too.
+func TestHTTP2WindowsForEver(t *testing.T) {
+	target := startHTTP2(t, func(p peer) error {
+		return p.requests(func(uint32) error {
+			for range answerOverhead {
+				if err := p.WriteWindowUpdate(0, 1); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	})
+	wantClass(t, "windows for ever", http2Spec(target, 1), classLongBody)
+}
+
 // Many answers use up the connection's window, unless it is granted anew.
 func TestHTTP2GrantsItsWindowAgain(t *testing.T) {
 	p, err := newPlan(t.Context(), http2Spec("127.0.0.1:1", 1))
