@@ -137,7 +137,7 @@ type span struct {
 
 // add takes a request. One that failed takes time and answers nothing.
 func (s *span) add(r sample.Request) {
-	if r.Warmup {
+	if r.Warmup || undated(r) {
 		return
 	}
 	if s.from == 0 || r.ScheduledNs < s.from {
@@ -149,6 +149,10 @@ func (s *span) add(r sample.Request) {
 		s.to = max(s.to, r.LastByteNs)
 	}
 }
+
+// undated says that it is not known when a request was due: of timed packets of a flow that
+// is wholly lost.
+func undated(r sample.Request) bool { return r.Error != "" && r.ScheduledNs == 0 }
 
 // rate is the answered requests a second, 0 without an answer.
 func (s *span) rate() float64 {

@@ -115,6 +115,23 @@ func TestByThread(t *testing.T) {
 	}
 }
 
+// Of a flow that is wholly lost nobody knows when its packets were due: they take no time,
+// and move no beginning to that of the machine.
+func TestLostFlowHasNoTimes(t *testing.T) {
+	const up = 1_000_000 // ms
+	packets := []sample.Request{at(up, up+1), at(up+100, up+101), at(up+200, up+201), at(up+300, up+400)}
+	for range 4 {
+		packets = append(packets, sample.Request{Thread: 1, Error: "lost"})
+	}
+	g := Gather(packets)
+	if s := g.Summary(); g.rate != 10 || s.Requests != 8 || s.Errors != 4 {
+		t.Errorf("%v a second, %d of %d lost; want 10, 4 of 8", g.rate, s.Errors, s.Requests)
+	}
+	if lines := Timelines(packets); len(lines) != 1 || lines[0].Points[1].At != 100*time.Millisecond {
+		t.Errorf("timelines %+v, want one whose second packet was due after 100ms", lines)
+	}
+}
+
 // Jitter is by how much more a packet was delayed than the one before it in its flow; a
 // packet that is lost has none, and neither has the next.
 func TestJitter(t *testing.T) {

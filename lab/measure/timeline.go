@@ -48,7 +48,9 @@ func Timelines(requests []sample.Request) []Timeline {
 	apart := map[connection][]moment{}
 	start, crowded := int64(math.MaxInt64), false
 	for _, r := range requests {
-		start = min(start, r.ScheduledNs)
+		if !undated(r) {
+			start = min(start, r.ScheduledNs)
+		}
 		if r.Error == "" && !crowded {
 			apart[connection{r.Thread, r.Connection}] = nil
 			crowded = len(apart) > connectionsMax

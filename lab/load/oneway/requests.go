@@ -12,7 +12,7 @@ const ErrorLost = "lost"
 // Requests are packets as rows of requests: each is due when it was to leave, and its
 // answer is its arrival, at FirstByteNs by the kernel's time and at LastByteNs when it
 // was read. A flow sends every cycle, so that of a lost packet it is known when it was
-// due, unless all of the flow are lost. toMono is added to the packets' times.
+// due; where all of the flow are lost it is 0. toMono is added to the packets' times.
 func Requests(packets []sample.OneWay, cycle time.Duration, toMono int64) []sample.Request {
 	begins := map[int32]int64{}
 	for _, p := range packets {
