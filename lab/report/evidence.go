@@ -236,8 +236,12 @@ func rangeText(values []float64, decimals int) string {
 }
 
 // lossText is a share of packets with the range that holds the link's own
-// probability in 99 of 100 cases: "0.081% [0.059, 0.11]".
+// probability in 99 of 100 cases: "0.081% [0.059, 0.11]". A link that duplicates before it
+// loses may lose more than enter it, which is no share: it has the counts.
 func lossText(lost, packets uint64) string {
+	if lost > packets {
+		return fmt.Sprintf("%d of %d", lost, packets)
+	}
 	low, high := lossRange(lost, packets)
 	seen := float64(lost) / float64(packets)
 	bare := func(share float64) string { return strings.TrimSuffix(percent(share), "%") }

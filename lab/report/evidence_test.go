@@ -2,6 +2,7 @@ package report
 
 import (
 	"math"
+	"strings"
 	"testing"
 	"time"
 
@@ -62,6 +63,16 @@ func TestLossRangeAgreesWithScipy(t *testing.T) {
 		low, high := lossRange(c.lost, c.packets)
 		if math.Abs(low-c.low) > 1e-8 || math.Abs(high-c.high) > 1e-8 {
 			t.Errorf("%d of %d: got [%.8f, %.8f], want [%.8f, %.8f]", c.lost, c.packets, low, high, c.low, c.high)
+		}
+	}
+}
+
+// A link that duplicates every packet and then loses most loses more than enter it.
+func TestMoreLostThanEntered(t *testing.T) {
+	for want, lost := range map[string]uint64{"100.0% [": 100, "101 of 100": 101, "180 of 100": 180} {
+		l := Link{Asked: impair.Direction{Name: "a → b"}, Seen: impair.Counters{Packets: 100, Lost: lost}}
+		if got := linkOf("cell", Result{}, l).Loss; !strings.HasPrefix(got, want) {
+			t.Errorf("%d lost of 100 packets: %q, want %s", lost, got, want)
 		}
 	}
 }
