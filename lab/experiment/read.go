@@ -21,6 +21,7 @@ const (
 	repetitionsMax = 1000
 	rateMax        = 1e6        // requests a second
 	arrivalsMax    = 1e7        // of an open loop, on average
+	poissonMin     = 20         // on average: else a repetition may have none
 	requestsMax    = 20_000_000 // of one repetition: one file of samples
 	sizeMax        = quantity.Size(64 << 20)
 	datagramMax    = quantity.Size(65507) // UDP over IPv4

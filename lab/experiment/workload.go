@@ -323,6 +323,8 @@ func (c *checker) openLoop() {
 			return fmt.Sprintf("write a rate above 0/s, up to %v", quantity.Frequency(rateMax))
 		case l.Duration > 0 && (requests < 1 || requests > arrivalsMax):
 			return fmt.Sprintf("rate times duration is %.3g requests, at least 1 and at most %d fit a repetition", requests, int(arrivalsMax))
+		case l.Duration > 0 && l.Arrivals == ArrivalsPoisson && requests < poissonMin:
+			return fmt.Sprintf("rate times duration is %.3g requests, of which poisson may draw none: %d are the least", requests, poissonMin)
 		}
 		return ""
 	})

@@ -220,6 +220,7 @@ func TestBadOpenLoops(t *testing.T) {
 		`"rate": "200/s", "duration": "1s", "arrivals": "bursts"`: `arrivals "bursts" are neither constant nor poisson`,
 		`"rate": "200/s", "duration": "1s", "threads": 10001`:     "10001 threads lie outside",
 		`"iterations": 1, "arrivals": "poisson"`:                  "only a load with a rate has them",
+		`"rate": "19/s", "duration": "1s", "arrivals": "poisson"`: "19/s for 1s: 19 requests are below 20, and of so few poisson may draw none",
 		`"rate": "200/s", "duration": "1s", "connection": "keep"`: "neither kept nor new",
 	} {
 		_, err := ReadSpec(strings.NewReader(`{"workload": "hello-world", ` + text + `}`))

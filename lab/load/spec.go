@@ -40,6 +40,7 @@ const (
 	targetsMax     = 16
 	rateMax        = 1e6     // requests a second
 	arrivalsMax    = 1e7     // on average: Poisson arrivals stay below samplesMax
+	poissonMin     = 20      // on average: of 20 there is none in 2 loads of 10⁹
 	buffersMax     = 2 << 30 // bytes, all threads together
 	specMax        = 1 << 20 // bytes of JSON
 	timeoutDefault = quantity.Duration(30 * time.Second)
@@ -249,6 +250,8 @@ func (s Spec) checkOpen() error {
 		return fmt.Errorf("a load with a rate needs a duration above 0s, not %s", s.Duration)
 	case arrivals < 1 || arrivals > arrivalsMax:
 		return fmt.Errorf("%s for %s: %.3g requests lie outside 1 to %d", s.Rate, s.Duration, arrivals, int(arrivalsMax))
+	case s.Arrivals == Poisson && arrivals < poissonMin:
+		return fmt.Errorf("%s for %s: %.3g requests are below %d, and of so few poisson may draw none", s.Rate, s.Duration, arrivals, poissonMin)
 	case s.Rotate != 0:
 		return errors.New("a load with a rate has one target, and does not rotate")
 	case s.Arrivals != "" && s.Arrivals != Constant && s.Arrivals != Poisson:
