@@ -96,7 +96,8 @@ func removeEmptyRoot(tree cgroup.Tree) {
 
 // Clean removes what killed labs left: labs bound to a process that has ended,
 // labs whose parts have ended, and control groups without a lab. It tells the
-// names of those that it removed, and leaves labs that are up alone.
+// names of those that it removed, and leaves alone labs that are up, or that may be:
+// those it tells as errors.
 func Clean(ctx context.Context) ([]string, error) {
 	tree, err := findGroups()
 	if err != nil {
@@ -109,6 +110,9 @@ func Clean(ctx context.Context) ([]string, error) {
 	var removed []string
 	var problems error
 	for _, name := range names {
+		if err := ctx.Err(); err != nil {
+			return removed, err
+		}
 		gone, err := cleanLab(ctx, tree, name)
 		problems = errors.Join(problems, err)
 		if gone {
@@ -141,6 +145,7 @@ func leftovers(tree cgroup.Tree) ([]string, error) {
 	for _, e := range entries {
 		names = append(names, strings.TrimSuffix(e.Name(), lockSuffix))
 	}
+	names = slices.DeleteFunc(names, func(name string) bool { return !labName.MatchString(name) })
 	slices.Sort(names)
 	return slices.Compact(names), nil
 }
@@ -153,16 +158,34 @@ func cleanLab(ctx context.Context, tree cgroup.Tree, name string) (removed bool,
 	if err != nil {
 		return false, err
 	}
-	l, err := Open(name)
-	if err == nil && !l.Bound && l.Check(ctx) == nil {
-		l.lock = lock
-		return false, l.unlock()
+	l := &Lab{state: state{Name: name}, group: tree.Group(groupRoot).Child(name), lock: lock}
+	up, err := isUp(ctx, name)
+	if up || err != nil {
+		return false, errors.Join(err, l.unlock())
 	}
-	l = &Lab{state: state{Name: name}, group: tree.Group(groupRoot).Child(name), lock: lock}
 	if !l.left() {
 		return false, l.unlock() // its run went down while we looked
 	}
 	return true, l.Down()
+}
+
+// isUp says whether a lab that no process holds is one that somebody works in. The error
+// is of one that may be: a machine at its limit, or a signal to us, proves no lab dead.
+func isUp(ctx context.Context, name string) (bool, error) {
+	l, err := Open(name)
+	if errors.Is(err, ErrNoLab) || err == nil && l.Bound {
+		return false, nil
+	}
+	if err == nil {
+		err = l.Check(ctx)
+	}
+	switch {
+	case errors.Is(err, errNotAlive):
+		return false, nil
+	case ctx.Err() != nil:
+		return false, ctx.Err()
+	}
+	return err == nil, err
 }
 
 // left says whether there is a state or a control group of the lab.

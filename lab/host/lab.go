@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+	"golang.org/x/sys/unix"
 
 	"skerry.dev/skerry/internal/cgroup"
 	"skerry.dev/skerry/internal/complaint"
@@ -53,6 +54,7 @@ var (
 	ErrExists   = errors.New("a lab of that name is up")
 	ErrNoLab    = errors.New("no lab of that name is up")
 	ErrNotRoot  = errors.New("not root")
+	ErrState    = errors.New("its state cannot be read")
 	ErrName     = errors.New("a lab's name is up to 63 lower-case letters, digits and hyphens")
 	ErrEnds     = errors.New("no link joins these ends")
 	ErrLinks    = errors.New("cannot emulate links")
@@ -321,7 +323,7 @@ func readState(name string) (state, error) {
 		err = json.Unmarshal(text, &s)
 	}
 	if err != nil {
-		return state{}, fmt.Errorf("read state of lab %s: %w", name, err)
+		return state{}, fmt.Errorf("lab %s: %w: %w", name, ErrState, err)
 	}
 	return s, nil
 }
@@ -455,8 +457,11 @@ func (l *Lab) Check(ctx context.Context) error {
 	if !l.WAN.alive() {
 		return fmt.Errorf("lab %s: the WAN: %w", l.Name, errNotAlive)
 	}
-	if _, err := l.LinkStatus(ctx); err != nil {
+	switch _, err := l.LinkStatus(ctx); {
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, unix.ECONNREFUSED): // nobody is at the socket
 		return fmt.Errorf("lab %s: %w: %w", l.Name, errNotAlive, err)
+	case err != nil:
+		return fmt.Errorf("lab %s: %w", l.Name, err)
 	}
 	return nil
 }

@@ -98,6 +98,8 @@ func labHint(err error) string {
 		return "'skerry ps' lists the labs, 'skerry down NAME' removes one, --name chooses another name"
 	case errors.Is(err, host.ErrNoLab):
 		return "'skerry ps' lists the labs, 'skerry up FILE' makes one"
+	case errors.Is(err, host.ErrState):
+		return "remove its folder in /run/skerry, then 'skerry doctor --clean' removes the rest"
 	case errors.Is(err, host.ErrBusy):
 		return "wait until it is done, or end it"
 	case errors.Is(err, host.ErrSilent):
