@@ -89,7 +89,7 @@ func TestNebula(t *testing.T) {
 	if err := s.Build(t.Context(), gobuild.Path); err != nil {
 		t.Skip(err)
 	}
-	dir := t.TempDir()
+	dir := folder(t)
 	for name, text := range rendered(t, "nebula", dir) {
 		path := filepath.Join(dir, name)
 		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), 0o600)); err != nil {
@@ -112,6 +112,16 @@ func TestNebula(t *testing.T) {
 		}
 		run(t, dir, programs["nebula"], "-test", "-config", host+"/config.yml")
 	}
+}
+
+// folder is one as a user may name it for a run.
+func folder(t *testing.T) string {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "a run's folder")
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return dir
 }
 
 // rendered are the files of a system for two clusters of a node each.
@@ -144,7 +154,7 @@ func TestHAProxy(t *testing.T) {
 	for _, lack := range p.Missing() {
 		t.Skip(lack)
 	}
-	dir := t.TempDir()
+	dir := folder(t)
 	for name, text := range rendered(t, "haproxy-mtls", dir) {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
