@@ -381,6 +381,14 @@ func (g Group) Remove() error {
 	return nil
 }
 
+// RemoveEmpty deletes the group unless there is something in it: what another process has
+// made below it meanwhile stays.
+func (g Group) RemoveEmpty() {
+	for _, dir := range g.delegated() {
+		_ = unix.Rmdir(dir) // ENOTEMPTY and EBUSY are such others'
+	}
+}
+
 // removeDir tries again while the kernel still lets go of ended processes.
 func removeDir(dir string) error {
 	var err error

@@ -2,6 +2,7 @@ package cgroup
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -182,6 +183,32 @@ func TestDelegate(t *testing.T) {
 		t.Error(err)
 	}
 	if parent.Exists() {
+		t.Error("it is still there")
+	}
+}
+
+// A group is removed as an empty one only where nothing is below it.
+func TestRemoveEmpty(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("needs root: control groups are made")
+	}
+	tree, err := FindHere()
+	if err != nil {
+		t.Skip(err)
+	}
+	parent := tree.Group(fmt.Sprintf("skerry-empty-test-%d", os.Getpid()))
+	g := parent.Child("coming")
+	if err := g.Make(); err != nil {
+		t.Fatal(err)
+	}
+	parent.RemoveEmpty()
+	if !g.Exists() {
+		t.Error("the group below went with it")
+	}
+	if err := g.Remove(); err != nil {
+		t.Error(err)
+	}
+	if parent.RemoveEmpty(); parent.Exists() {
 		t.Error("it is still there")
 	}
 }

@@ -82,16 +82,9 @@ func (l *Lab) unlock() error {
 	l.lock = nil
 	_ = os.Remove(root) // stays while another lab is in it
 	if tree, findErr := cgroup.FindHere(); findErr == nil {
-		removeEmptyRoot(tree)
+		tree.Group(groupRoot).RemoveEmpty()
 	}
 	return err
-}
-
-func removeEmptyRoot(tree cgroup.Tree) {
-	group := tree.Group(groupRoot)
-	if names, err := group.Children(); err == nil && len(names) == 0 {
-		_ = group.Remove() // another lab may have come between
-	}
 }
 
 // Clean removes what killed labs left: labs bound to a process that has ended,
@@ -119,7 +112,7 @@ func Clean(ctx context.Context) ([]string, error) {
 			removed = append(removed, name)
 		}
 	}
-	removeEmptyRoot(tree)
+	tree.Group(groupRoot).RemoveEmpty()
 	return removed, problems
 }
 

@@ -102,3 +102,42 @@ func TestCleanTakesDeadLabsOnly(t *testing.T) {
 		})
 	}
 }
+
+// A lab that ends takes along no group that another, which comes up, has made already.
+func TestEndOfALabSparesOneThatComesUp(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("needs root: control groups are made")
+	}
+	tree, err := cgroup.FindHere()
+	if err != nil {
+		t.Skip("needs control groups: ", err)
+	}
+	const turns = 5000 // of which one or two would meet
+	ended := &Lab{state: state{Name: fmt.Sprintf("test-%d-ends", os.Getpid())}}
+	coming := tree.Group(groupRoot).Child(fmt.Sprintf("test-%d-comes", os.Getpid()))
+	t.Cleanup(func() {
+		if err := coming.Remove(); err != nil {
+			t.Error(err)
+		}
+		tree.Group(groupRoot).RemoveEmpty()
+	})
+	for range turns {
+		done := make(chan error, 1)
+		go func() {
+			var err error
+			if ended.lock, err = lockLab(ended.Name); err == nil {
+				err = ended.unlock()
+			}
+			done <- err
+		}()
+		if err := errors.Join(coming.Make(), <-done); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := coming.Usage(); err != nil {
+			t.Fatalf("its group has gone: %v", err)
+		}
+		if err := coming.Remove(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
