@@ -7,7 +7,6 @@ import (
 	"net"
 	"os"
 	"slices"
-	"time"
 
 	policy "k8s.io/api/policy/v1"
 	kerrors "k8s.io/apimachinery/pkg/api/errors"
@@ -21,8 +20,9 @@ import (
 // planePrograms are those that StopPlane ends.
 var planePrograms = []string{"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler"}
 
-// bootTimeout bounds how long the programs of a node may take until they are started.
-const bootTimeout = 30 * time.Second
+// bootTimeout bounds how long the programs of a node may take until they are started:
+// those of a first node have no less for it (startTimeout). One that ends is told at once.
+const bootTimeout = host.ChangeMax
 
 // Errors of faults that a caller tells apart.
 var (

@@ -11,13 +11,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// changeLock is held while a process reads, alters and writes a lab's state:
-// links and faults are changed from several terminals.
 const (
+	// changeLock is held while a process reads, alters and writes a lab's state:
+	// links and faults are changed from several terminals.
 	changeLock = "change.lock"
-	// changePatience outlasts another process's change, of which the longest waits
-	// for an emulator that does not answer.
-	changePatience = 4 * emulatorStart
+	// ChangeMax bounds what a caller of UndoWith does besides: all others wait meanwhile.
+	// A node of Kubernetes boots in it, which takes minutes on a small board.
+	ChangeMax = 5 * time.Minute
+	// changePatience outlasts another process's change, which may wait for an emulator
+	// that does not answer, too.
+	changePatience = ChangeMax + 4*emulatorStart
 )
 
 // change has f alter links and faults as they are by now, while no other process
