@@ -23,7 +23,7 @@ const (
 	changePatience = ChangeMax + 4*emulatorStart
 )
 
-// change has f alter links and faults as they are by now, while no other process
+// change has f alter what can change of a lab, as it is by now, while no other process
 // does. What f alters it saves; where it fails, what was there before counts.
 func (l *Lab) change(ctx context.Context, f func() error) error {
 	lock, err := os.OpenFile(l.path(changeLock), os.O_CREATE|os.O_RDWR, 0o644)
@@ -42,7 +42,8 @@ func (l *Lab) change(ctx context.Context, f func() error) error {
 		return err
 	}
 	before := l.state
-	l.Links, l.Seed, l.Faults, l.Made = now.Links, now.Seed, now.Faults, now.Made
+	// The rest is as it was made, and other goroutines read it.
+	l.Bound, l.Links, l.Seed, l.Faults, l.Made = now.Bound, now.Links, now.Seed, now.Faults, now.Made
 	if err := f(); err != nil {
 		l.state = before
 		return err

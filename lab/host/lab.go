@@ -136,10 +136,17 @@ func Up(ctx context.Context, t topology.Topology, o Options) (*Lab, error) {
 	return l, err
 }
 
-// Release has a lab that is bound to this process outlast it.
-func (l *Lab) Release() error {
-	l.Bound = false
-	return errors.Join(l.save(), l.unlock())
+// Release has a lab that is bound to this process outlast it. Links and faults that
+// another process has set until then stay; after an error it is bound as before.
+func (l *Lab) Release(ctx context.Context) error {
+	err := l.change(ctx, func() error {
+		l.Bound = false
+		return l.save()
+	})
+	if err != nil {
+		return err
+	}
+	return l.unlock()
 }
 
 // create claims the name and makes what Clean needs to find the lab by.

@@ -273,3 +273,29 @@ func TestEmulatorApart(t *testing.T) {
 		}
 	}
 }
+
+// What another terminal sets while a lab is on its way up stays when that outlasts the
+// process that made it, and who has opened it before does not bind it anew.
+func TestReleaseKeepsWhatOthersHaveSet(t *testing.T) {
+	lab := upWith(t, square(), host.Options{Name: labName("release"), Agent: agent, Backend: "auto", Bound: true})
+	other, err := host.Open(lab.Name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := other.SetLinks(t.Context(), []host.Link{{From: "c1", To: "c2", Does: delay(3)}}, 1); err != nil {
+		t.Fatal(err)
+	}
+	if err := lab.Release(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := other.Inject(t.Context(), host.CutLink(host.Link{From: "c2", To: "c1"})); err != nil {
+		t.Fatal(err)
+	}
+	now, err := host.Open(lab.Name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if now.Bound || len(now.Links) != 1 || len(now.Faults) != 1 {
+		t.Errorf("bound %v, links %v, faults %v", now.Bound, now.Links, now.Faults)
+	}
+}

@@ -83,7 +83,7 @@ Programs of Kubernetes that are not here are built first: once, some ten minutes
 			}
 		}
 		if err == nil {
-			err = lab.Release()
+			err = lab.Release(cmd.Context())
 		}
 		if err != nil {
 			return errors.Join(err, lab.Down())
