@@ -139,7 +139,7 @@ func (s store) collect(cell experiment.Cell, record Record) (*collection, error)
 		switch {
 		case len(tries) == 0:
 		case tries[len(tries)-1].Proof.Rejected():
-			if len(tries) == triesMax { // else it goes on
+			if s.done(turn) { // else it goes on
 				c.reject(n, tries[len(tries)-1])
 			}
 		default:

@@ -203,6 +203,28 @@ func TestTriesDamaged(t *testing.T) {
 	}
 }
 
+// Where the folder of a damaged try was removed, as the hint says, the next has a number
+// of its own, and a repetition that was rejected for good stays so.
+func TestTriesWithoutADamagedOne(t *testing.T) {
+	s := written(t, 1)
+	turn := Turn{Cell: example().Cells()[0], Repetition: 2}
+	for _, want := range []int{1, 2, 3} {
+		tries, err := s.tries(turn)
+		if err != nil || nextTry(tries) != want {
+			t.Fatalf("try %d is to follow %d, %v", nextTry(tries), want-1, err)
+		}
+		keepTry(t, s, turn, want, "late")
+		if want == 2 {
+			if err := os.RemoveAll(s.rejectedDir(turn, 1)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if input, err := Collect(s.dir); err != nil || input.Results[0].Rejected == "" {
+		t.Errorf("rejected %q, %v", input.Results[0].Rejected, err)
+	}
+}
+
 // A cell that was rejected meets no objective, however fast the repetitions that count.
 func TestRejectedMeetsNothing(t *testing.T) {
 	s := written(t, 1)

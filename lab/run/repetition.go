@@ -83,7 +83,7 @@ func (r *runner) repetition(ctx context.Context, turn Turn, index uint64) error 
 	if err != nil {
 		return err
 	}
-	number := len(tries) + 1
+	number := nextTry(tries)
 	result, err := r.try(ctx, turn, number, r.Seed+index<<16+uint64(number-1)<<8)
 	if err != nil {
 		return err
@@ -96,6 +96,15 @@ func (r *runner) repetition(ctx context.Context, turn Turn, index uint64) error 
 	}
 	r.Progress.Note(rejection(turn, number, result.Proof.Reasons))
 	return nil
+}
+
+// nextTry numbers the try that follows others: the folder of one that was damaged may
+// have been removed, and two are not to have the same.
+func nextTry(tries []Repetition) int {
+	if len(tries) == 0 {
+		return 1
+	}
+	return tries[len(tries)-1].Try + 1
 }
 
 // attempt is one try of a repetition under way.
