@@ -16,16 +16,20 @@ import (
 
 	"skerry.dev/skerry/experiments"
 	"skerry.dev/skerry/internal/console"
+	"skerry.dev/skerry/internal/gobuild"
 	"skerry.dev/skerry/internal/nearest"
 	"skerry.dev/skerry/internal/quantity"
+	"skerry.dev/skerry/lab/adapter/program"
 	"skerry.dev/skerry/lab/cli/progress"
 	"skerry.dev/skerry/lab/cli/source"
 	"skerry.dev/skerry/lab/cli/verb"
+	"skerry.dev/skerry/lab/cluster/preflight"
 	"skerry.dev/skerry/lab/experiment"
 	"skerry.dev/skerry/lab/measure"
 	"skerry.dev/skerry/lab/report"
 	"skerry.dev/skerry/lab/run"
 	"skerry.dev/skerry/lab/system"
+	"skerry.dev/skerry/lab/workload/broker"
 )
 
 const (
@@ -171,7 +175,7 @@ func (c *commands) reproduceAll(cmd *cobra.Command, tree fs.FS, ids []string, f 
 		switch {
 		case errors.Is(err, errClaim), errors.Is(err, errObjective):
 			judged = append(judged, fmt.Errorf("%s: %w", s.Name, err))
-		case notHere(err):
+		case cmd.Context().Err() == nil && notHere(err):
 			c.tellLacking(cmd, fmt.Sprintf("%s: not runnable here: %s", s.Name, strings.ReplaceAll(err.Error(), "\n", "; ")), s, f.json)
 			lacking = append(lacking, err)
 		case err != nil:
@@ -195,12 +199,14 @@ func (c *commands) tellLacking(cmd *cobra.Command, text string, s source.File, a
 
 // notHere reports an error that is a lack of this machine, not of the run.
 func notHere(err error) bool {
-	if errors.Is(err, experiment.ErrNotRunnable) {
-		return true
-	}
-	_, lacks := errors.AsType[*system.MissingError](err)
-	_, without := errors.AsType[*system.QdiscError](err)
-	return lacks || without
+	return errors.Is(err, experiment.ErrNotRunnable) || errors.Is(err, gobuild.ErrNoGo) ||
+		is[*system.MissingError](err) || is[*system.QdiscError](err) ||
+		is[*program.MissingError](err) || is[*broker.MissingError](err) || preflight.Refused(err)
+}
+
+func is[E error](err error) bool {
+	_, ok := errors.AsType[E](err)
+	return ok
 }
 
 // named are the experiments that an id means: the one of that name, else those

@@ -1,6 +1,9 @@
 package runs
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -8,8 +11,14 @@ import (
 	"testing"
 	"time"
 
+	"skerry.dev/skerry/internal/gobuild"
+	"skerry.dev/skerry/lab/adapter/program"
 	"skerry.dev/skerry/lab/cli/source"
+	"skerry.dev/skerry/lab/cluster/preflight"
 	"skerry.dev/skerry/lab/experiment"
+	"skerry.dev/skerry/lab/host"
+	"skerry.dev/skerry/lab/system"
+	"skerry.dev/skerry/lab/workload/broker"
 )
 
 // An ID names an experiment, or those that begin so, but for those that take days.
@@ -23,6 +32,24 @@ func TestNamed(t *testing.T) {
 	} {
 		if got := named(id, known); !slices.Equal(got, want) {
 			t.Errorf("%s names %v, want %v", id, got, want)
+		}
+	}
+}
+
+// What this machine lacks stops one experiment, any other error all of them.
+func TestNotHere(t *testing.T) {
+	for _, lack := range []error{
+		experiment.ErrNotRunnable, gobuild.ErrNoGo, &system.MissingError{}, &system.QdiscError{}, &program.MissingError{}, &broker.MissingError{},
+		&preflight.ClockError{}, &preflight.OverlapError{}, &preflight.CapacityError{}, &preflight.ShortError{},
+		&preflight.FeatureError{}, &preflight.ProgramError{},
+	} {
+		if !notHere(errors.Join(nil, fmt.Errorf("cell x: %w", lack))) {
+			t.Errorf("%T stops all", lack)
+		}
+	}
+	for _, other := range []error{nil, errClaim, host.ErrNotRoot, context.Canceled} {
+		if notHere(other) {
+			t.Errorf("%v is no lack of this machine", other)
 		}
 	}
 }

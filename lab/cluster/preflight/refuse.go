@@ -4,6 +4,7 @@
 package preflight
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"net/netip"
@@ -55,6 +56,17 @@ func Refuse(t *topology.Topology, s spec.Spec, now time.Time) error {
 		}
 	}
 	return nil
+}
+
+// Refused says that an error is one of Refuse's about what this machine is or has.
+func Refused(err error) bool {
+	return is[*ClockError](err) || is[*OverlapError](err) || is[*CapacityError](err) || is[*ShortError](err) ||
+		is[*FeatureError](err) || is[*ProgramError](err)
+}
+
+func is[E error](err error) bool {
+	_, ok := errors.AsType[E](err)
+	return ok
 }
 
 // machine is what of this machine decides, beside its kernel, whether clusters can be
