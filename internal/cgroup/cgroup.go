@@ -326,24 +326,28 @@ func (g Group) Processes() ([]int, error) {
 // makeTurns bounds makeDir.
 const makeTurns = 10
 
-// killTurns bounds Kill: a process that forks faster than it is ended, or one
-// stuck in the kernel, is an error.
+// killTimeout bounds Kill: a process that forks faster than it is ended, or one
+// stuck in the kernel, is an error. Where the machine has much else to do, and gives
+// memory back, an end takes seconds.
 const (
-	killTurns = 500
-	killPause = 2 * time.Millisecond
+	killTimeout = 10 * time.Second
+	killPause   = 2 * time.Millisecond
 )
 
 // Kill ends every process of the group and below, and waits until they left. Of
 // this process only threads on their way through Place are there, which leave
 // by themselves.
 func (g Group) Kill() error {
-	for range killTurns {
+	for deadline := time.Now().Add(killTimeout); ; time.Sleep(killPause) {
 		pids, err := g.Processes()
 		if err != nil {
 			return err
 		}
 		if len(pids) == 0 {
 			return nil
+		}
+		if time.Now().After(deadline) {
+			return fmt.Errorf("processes of control group %s do not end", g.path)
 		}
 		for _, pid := range pids {
 			if pid == os.Getpid() {
@@ -354,9 +358,7 @@ func (g Group) Kill() error {
 			}
 			g.hasten(pid)
 		}
-		time.Sleep(killPause)
 	}
-	return fmt.Errorf("processes of control group %s do not end", g.path)
 }
 
 // Remove deletes the group and those below it, which must hold no process.
@@ -391,15 +393,15 @@ func (g Group) RemoveEmpty() {
 
 // removeDir tries again while the kernel still lets go of ended processes.
 func removeDir(dir string) error {
-	var err error
-	for range killTurns {
-		err = ignoreGone(unix.Rmdir(dir))
+	for deadline := time.Now().Add(killTimeout); ; time.Sleep(killPause) {
+		err := ignoreGone(unix.Rmdir(dir))
 		if !errors.Is(err, unix.EBUSY) {
 			return err
 		}
-		time.Sleep(killPause)
+		if time.Now().After(deadline) {
+			return &fs.PathError{Op: "rmdir", Path: dir, Err: err}
+		}
 	}
-	return &fs.PathError{Op: "rmdir", Path: dir, Err: err}
 }
 
 // Usage reads what the group's processes have consumed.

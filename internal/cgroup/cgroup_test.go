@@ -149,6 +149,41 @@ func TestGroupHoldsAccountsAndEnds(t *testing.T) {
 	}
 }
 
+// What takes seconds to leave a group, as on a busy machine, is waited for.
+func TestKillWaits(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("needs root: control groups are made")
+	}
+	tree, err := FindHere()
+	if err != nil {
+		t.Skip(err)
+	}
+	if tree.v2 {
+		t.Skip("needs control groups of v1, where a thread of this process can be in one")
+	}
+	g := tree.Group(fmt.Sprintf("skerry-slow-test-%d", os.Getpid()))
+	if err := g.Make(); err != nil {
+		t.Fatal(err)
+	}
+	const stays = 3 * time.Second
+	placed, left := make(chan error), make(chan error, 1)
+	go func() {
+		runtime.LockOSThread()
+		home, err := g.Place(&syscall.SysProcAttr{})
+		placed <- err
+		if err == nil {
+			time.Sleep(stays)
+			left <- home.Close()
+		}
+	}()
+	if err := <-placed; err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(g.Kill(), <-left, g.Remove()); err != nil {
+		t.Error(err)
+	}
+}
+
 // A group that is delegated takes processes of a runtime in every hierarchy, and
 // leaves none when it is removed.
 func TestDelegate(t *testing.T) {

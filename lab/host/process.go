@@ -157,6 +157,9 @@ func (p *Process) Stop(grace time.Duration) (Use, error) {
 	}
 	killErr := p.group.Kill()
 	<-p.done
+	if killErr != nil {
+		killErr = p.group.Kill() // what took its time may have ended with the program
+	}
 	usage, err := p.group.Usage()
 	use := Use{Name: p.Name, Node: p.Node, Usage: usage}
 	return use, errors.Join(killErr, err, p.group.Remove())
