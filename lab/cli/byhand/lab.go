@@ -1,6 +1,7 @@
 package byhand
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -156,38 +157,50 @@ func listLabs(cmd *cobra.Command) ([]labRow, error) {
 	}
 	rows := []labRow{}
 	for _, name := range names {
-		lab, err := host.Open(name)
-		if errors.Is(err, host.ErrNoLab) {
-			continue // it went down, or is on its way up
-		}
+		row, err := lookAt(cmd.Context(), name)
 		if err != nil {
-			return nil, err
-		}
-		row := labRow{Name: name, State: "up", Links: lab.LinksInForce(), Faults: lab.Faults}
-		if err := lab.Check(cmd.Context()); err != nil {
+			if cmd.Context().Err() != nil {
+				return nil, err
+			}
+			// What was seen may be of a lab on its way down, or up.
+			switch _, now := host.Open(name); {
+			case errors.Is(now, host.ErrNoLab):
+				continue
+			case now != nil && !errors.Is(now, host.ErrState):
+				return nil, now
+			}
 			row.State = "broken: " + err.Error()
-		} else if status, err := lab.LinkStatus(cmd.Context()); err == nil {
-			row.Counters, row.Backend = status.Counters, status.Backend
-			row.Processes, err = lab.Running()
-			if err != nil {
-				return nil, err
-			}
-		}
-		for _, n := range lab.Topology.Nodes() {
-			at := nodeRow{Node: n.String(), Data: n.Data.Addr().String(), Mgmt: n.Mgmt.Addr().String(), Pid: lab.Nodes[n.Ref()].Pid}
-			if n.Data6.IsValid() {
-				at.Data6 = n.Data6.Addr().String()
-			}
-			row.Nodes = append(row.Nodes, at)
-		}
-		if row.State == "up" {
-			if err := row.lookInto(cmd.Context(), lab); err != nil {
-				return nil, err
-			}
 		}
 		rows = append(rows, row)
 	}
 	return rows, nil
+}
+
+// lookAt tells what there is of a lab; after an error, what was seen until then.
+func lookAt(ctx context.Context, name string) (labRow, error) {
+	row := labRow{Name: name, State: "up", Nodes: []nodeRow{}}
+	lab, err := host.Open(name)
+	if err != nil {
+		return row, err
+	}
+	row.Links, row.Faults = lab.LinksInForce(), lab.Faults
+	for _, n := range lab.Topology.Nodes() {
+		at := nodeRow{Node: n.String(), Data: n.Data.Addr().String(), Mgmt: n.Mgmt.Addr().String(), Pid: lab.Nodes[n.Ref()].Pid}
+		if n.Data6.IsValid() {
+			at.Data6 = n.Data6.Addr().String()
+		}
+		row.Nodes = append(row.Nodes, at)
+	}
+	if err := lab.Check(ctx); err != nil {
+		return row, err
+	}
+	if status, err := lab.LinkStatus(ctx); err == nil {
+		row.Counters, row.Backend = status.Counters, status.Backend
+		if row.Processes, err = lab.Running(); err != nil {
+			return row, err
+		}
+	}
+	return row, row.lookInto(ctx, lab)
 }
 
 func printLabs(cmd *cobra.Command, rows []labRow) error {
