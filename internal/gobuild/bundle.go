@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -231,7 +232,11 @@ func unpack(archive *tar.Reader, one bundled, work string) error {
 	}
 	sum := sha256.New()
 	_, err = io.Copy(io.MultiWriter(f, sum), archive)
-	if err := errors.Join(err, f.Close()); err != nil {
+	err = errors.Join(err, f.Close())
+	if ours, ok := errors.AsType[*fs.PathError](err); ok && ours.Path == f.Name() { // such as of a disk that is full
+		return fmt.Errorf("bundle: %w", err)
+	}
+	if err != nil {
 		return damaged("%s cannot be read: %v", one.Name, err)
 	}
 	if got := hex.EncodeToString(sum.Sum(nil)); got != one.SHA256 {

@@ -4,11 +4,15 @@ import (
 	"archive/tar"
 	"bytes"
 	"errors"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/klauspost/compress/zstd"
+	"golang.org/x/sys/unix"
+
+	"skerry.dev/skerry/internal/thread"
 )
 
 // bundleOf builds a program that says words, as a bundle.
@@ -83,6 +87,29 @@ func TestBundleRefused(t *testing.T) {
 		if left, err := filepath.Glob(filepath.Join(to.Dir, "*")); err != nil || len(left) > 0 {
 			t.Errorf("%s: left %v, %v", c.name, left, err)
 		}
+	}
+}
+
+// A disk that is full is told as that: the bundle is not to be copied again.
+func TestImportToAFullDisk(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("needs root: a file system is mounted")
+	}
+	b := tiny(t, "large")
+	bundle := bundleOf(t, b)
+	to := Builder{Dir: t.TempDir(), Catalogue: b.Catalogue}
+	err := thread.Do(func() error {
+		err := errors.Join(
+			unix.Unshare(unix.CLONE_FS|unix.CLONE_NEWNS),
+			unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""),
+			unix.Mount("tmpfs", to.Dir, "tmpfs", 0, "size=64k"))
+		if err != nil {
+			return err
+		}
+		return to.Import(bytes.NewReader(bundle))
+	})
+	if _, refused := errors.AsType[*BundleError](err); refused || !errors.Is(err, unix.ENOSPC) {
+		t.Errorf("got %v", err)
 	}
 }
 
