@@ -125,8 +125,9 @@ func (r recipe) command(ctx context.Context, args ...string) *exec.Cmd {
 
 // build makes the program beside its place and moves it there when it is whole.
 // The caller holds the lock of the recipe, so what lies beside is of a build that
-// was killed.
-func (r recipe) build(ctx context.Context, progress func(done, total int)) (err error) {
+// was killed: the go command and what it starts hold it, too, since they outlive a
+// process that is killed.
+func (r recipe) build(ctx context.Context, lock *os.File, progress func(done, total int)) (err error) {
 	work := r.dir() + ".part"
 	defer func() {
 		if removeErr := os.RemoveAll(work); removeErr != nil {
@@ -138,7 +139,7 @@ func (r recipe) build(ctx context.Context, progress func(done, total int)) (err 
 	}
 	said := &output{}
 	if progress != nil && !r.Test { // go test does not tell what it compiles
-		total, err := r.stale(ctx, work)
+		total, err := r.stale(ctx, lock, work)
 		if err != nil {
 			return err
 		}
@@ -150,7 +151,7 @@ func (r recipe) build(ctx context.Context, progress func(done, total int)) (err 
 		verb = []string{"test", "-c", "-o", filepath.Join(out, r.Name)}
 	}
 	cmd := r.command(ctx, slices.Concat(verb, r.flags(), []string{r.importPath()})...)
-	cmd.Dir, cmd.Stdout, cmd.Stderr = work, said, said
+	cmd.Dir, cmd.Stdout, cmd.Stderr, cmd.ExtraFiles = work, said, said, []*os.File{lock}
 	if err := cmd.Run(); err != nil {
 		return r.failed(ctx, err, said.rest.String())
 	}
@@ -161,10 +162,10 @@ func (r recipe) build(ctx context.Context, progress func(done, total int)) (err 
 }
 
 // stale counts the packages that a build compiles.
-func (r recipe) stale(ctx context.Context, work string) (int, error) {
+func (r recipe) stale(ctx context.Context, lock *os.File, work string) (int, error) {
 	cmd := r.command(ctx, slices.Concat([]string{"list", "-deps", "-f", "{{if .Stale}}{{.ImportPath}}{{end}}"}, r.flags(), []string{r.importPath()})...)
 	var said bytes.Buffer
-	cmd.Dir, cmd.Stderr = work, &said
+	cmd.Dir, cmd.Stderr, cmd.ExtraFiles = work, &said, []*os.File{lock}
 	out, err := cmd.Output()
 	if err != nil {
 		return 0, r.failed(ctx, err, said.String())
@@ -220,7 +221,7 @@ func (r recipe) lay(work string) error {
 }
 
 // lock takes the build of a recipe for this process, and waits while another has
-// it. The kernel lets go of it when its holder ends, however it ends.
+// it. The kernel lets go of it when its holders end, however they end.
 func (b Builder) lock(ctx context.Context, r recipe) (*os.File, error) {
 	f, err := os.OpenFile(r.dir()+".lock", os.O_CREATE|os.O_RDWR, 0o644)
 	if err != nil {

@@ -89,7 +89,7 @@ func (b Builder) Path(ctx context.Context, name string) (string, error) {
 		return r.path(), nil
 	}
 	b.tell("building %s %s from its Go module %s: it is not in %s; this happens once", name, r.version, r.Module, r.cache)
-	if err := r.build(ctx, b.progressOf(name)); err != nil {
+	if err := r.build(ctx, lock, b.progressOf(name)); err != nil {
 		return "", err
 	}
 	return r.path(), nil

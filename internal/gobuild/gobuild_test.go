@@ -8,10 +8,14 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
 	"testing/fstest"
+	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // tiny is a builder whose hey is a program of this test's own, which says words:
@@ -205,6 +209,59 @@ func TestAfterAKill(t *testing.T) {
 	if _, err := os.Stat(r.dir() + ".part"); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("its folder stays: %v", err)
 	}
+}
+
+// killed has this test program, started once more, build in a folder until it is killed.
+const killed = "SKERRY_TEST_BUILD"
+
+// The go command of a process that was killed goes on, and nobody else builds until it
+// has ended.
+func TestTheBuildOutlivesAKill(t *testing.T) {
+	b := Builder{Dir: os.Getenv(killed), Catalogue: pinOf("v0.1.4", "", "")}
+	if b.Dir != "" {
+		_, err := b.Path(t.Context(), "hey")
+		t.Fatalf("the build has ended: %v", err)
+	}
+	b.Dir = t.TempDir()
+	note := filepath.Join(t.TempDir(), "pid")
+	bin := t.TempDir()
+	script := "#!/bin/sh\n[ \"$1\" = build ] || exit 0\necho $$ >" + note + ".new; mv " + note + ".new " + note + "\nexec sleep 1000\n"
+	if err := os.WriteFile(filepath.Join(bin, "go"), []byte(script), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", bin+":"+os.Getenv("PATH"))
+	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestTheBuildOutlivesAKill$")
+	cmd.Env = append(os.Environ(), killed+"="+b.Dir)
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	pid := 0
+	for deadline := time.Now().Add(10 * time.Second); pid == 0 && time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
+		if text, err := os.ReadFile(note); err == nil {
+			pid, _ = strconv.Atoi(strings.TrimSpace(string(text)))
+		}
+	}
+	_ = cmd.Process.Kill()
+	_ = cmd.Wait()
+	if pid == 0 {
+		t.Fatal("nothing is built")
+	}
+	end := sync.OnceFunc(func() { _ = unix.Kill(pid, unix.SIGKILL) })
+	defer end()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	b.Tell = func(string) { cancel() } // it waits
+	if lock, err := b.lock(ctx, ready(t, b)); !errors.Is(err, context.Canceled) {
+		_ = lock.Close()
+		t.Fatalf("another builds beside it: %v", err)
+	}
+	end()
+	b.Tell = nil
+	lock, err := b.lock(t.Context(), ready(t, b))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = lock.Close()
 }
 
 // A lock that another holds is waited for until the caller has had enough.
