@@ -58,6 +58,7 @@ var (
 	ErrName     = errors.New("a lab's name is up to 63 lower-case letters, digits and hyphens")
 	ErrEnds     = errors.New("no link joins these ends")
 	ErrLinks    = errors.New("cannot emulate links")
+	ErrNoDir    = errors.New("the working directory is not in the node")
 	ErrSilent   = errors.New("the link emulator does not answer")
 	errNotAlive = errors.New("parts of the lab have ended")
 	// errLate is of an order that may yet be carried out.

@@ -468,3 +468,23 @@ func TestRunWithAChildThatStays(t *testing.T) {
 		t.Errorf("got %q, %v; want ErrWaitDelay", out, err)
 	}
 }
+
+// A node that has another folder in the place of the working directory says so.
+func TestRunWithoutItsWorkingDirectory(t *testing.T) {
+	lab := up(t, "folder", square())
+	outer := t.TempDir()
+	inner := filepath.Join(outer, "inner")
+	if err := os.Mkdir(inner, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	mustSh(t, lab, "c1/head", "mount -t tmpfs none "+outer)
+	run := func(node topology.Ref, name string) error {
+		return lab.Run(t.Context(), host.Command{Node: node, Name: name, Args: []string{"/bin/true"}, Dir: inner})
+	}
+	if err := run("c1/head", "hidden"); !errors.Is(err, host.ErrNoDir) || !strings.Contains(err.Error(), inner) {
+		t.Errorf("where it is hidden: %v", err)
+	}
+	if err := run("c1/worker", "seen"); err != nil {
+		t.Errorf("where it is not: %v", err)
+	}
+}

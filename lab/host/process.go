@@ -94,6 +94,9 @@ func (l *Lab) start(h holder, c Command) (*Process, error) {
 				return err
 			}
 		}
+		if err := findDir(c.Dir); err != nil {
+			return err
+		}
 		return startIn(p.group, p.cmd)
 	})
 	if err != nil {
@@ -104,6 +107,19 @@ func (l *Lab) start(h holder, c Command) (*Process, error) {
 		close(p.done)
 	}()
 	return p, nil
+}
+
+// findDir looks for a program's working directory where the calling thread is: nodes may
+// have folders of their own in the place of the machine's, and the kernel's error would
+// speak of the program.
+func findDir(dir string) error {
+	if dir == "" {
+		return nil
+	}
+	if _, err := os.Stat(dir); err != nil {
+		return fmt.Errorf("%w: %w", ErrNoDir, err)
+	}
+	return nil
 }
 
 // Run starts a program in a node and waits until it ends; a context that ends

@@ -55,7 +55,7 @@ func (r *runner) startClusters(ctx context.Context) error {
 		return err
 	}
 	clusters, err := cluster.Up(ctx, r.lab, cluster.Options{
-		Programs: r.Kubernetes, Agent: r.Agent, PodPrograms: programs, Keep: []string{r.store.dir}, Spec: r.Experiment.Kubernetes.Spec(),
+		Programs: r.Kubernetes, Agent: r.Agent, PodPrograms: programs, Keep: r.kept(), Spec: r.Experiment.Kubernetes.Spec(),
 		Now: r.Now(), Logs: r.store.dir + "-logs",
 	})
 	if err == nil {
@@ -69,6 +69,16 @@ func (r *runner) startClusters(ctx context.Context) error {
 		r.clusters[c.Name] = c
 	}
 	return nil
+}
+
+// kept are the folders that the clusters' nodes see as the machine does: the run's, and
+// those of tools, which send their requests from a node.
+func (r *runner) kept() []string {
+	all := []string{r.store.dir}
+	for _, tool := range r.Tools {
+		all = append(all, tool.Dir)
+	}
+	return all
 }
 
 // clustersEnded tells of a program of a cluster that did not stay.

@@ -14,6 +14,7 @@ import (
 	"skerry.dev/skerry/internal/gobuild"
 	"skerry.dev/skerry/internal/quantity"
 	"skerry.dev/skerry/kube"
+	"skerry.dev/skerry/lab/adapter/program"
 	"skerry.dev/skerry/lab/cluster"
 	"skerry.dev/skerry/lab/experiment"
 	"skerry.dev/skerry/lab/host"
@@ -32,6 +33,15 @@ const (
 	// time the service is back before the next.
 	slowsAt, rebootsAt, evictsAt, servedUntil = 400 * time.Millisecond, 1 * time.Second, 9 * time.Second, 15 * time.Second
 )
+
+// A tool sends its requests from a node, wherever what it is made of lies.
+func TestNodesKeepTools(t *testing.T) {
+	r := runner{store: store{dir: "/var/lib/runs/one"}}
+	r.Tools = map[string]program.Program{experiment.ToolHey: {Dir: "/var/lib/cache/hey"}}
+	if got := r.kept(); !slices.Equal(got, []string{"/var/lib/runs/one", "/var/lib/cache/hey"}) {
+		t.Errorf("got %v", got)
+	}
+}
 
 // onKubernetes has the example run in pods: called at their NodePort, and by an
 // ingress that two of them take turns behind.

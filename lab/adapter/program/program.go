@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 
 	"skerry.dev/skerry/internal/gobuild"
@@ -24,8 +25,8 @@ type Program struct {
 	Args []string
 	// Version as the tool or its pin says it.
 	Version string
-	// File that is the tool, for its digest.
-	File string
+	// File that is the tool, for its digest; Dir has all that comes with it.
+	File, Dir string
 }
 
 // MissingError says that a tool is not here.
@@ -67,7 +68,7 @@ func Find(ctx context.Context, tool string, tell func(line string)) (Program, er
 			return Program{}, missing(ctx, tool, err)
 		}
 		_, version, _ := gobuild.Version(tool)
-		return Program{Args: []string{path}, Version: version, File: path}, nil
+		return Program{Args: []string{path}, Version: version, File: path, Dir: filepath.Dir(path)}, nil
 	case experiment.ToolJMeter:
 		return findJMeter(ctx, tell)
 	}
@@ -98,7 +99,7 @@ func installed(ctx context.Context, tool, flag, pattern string) (Program, error)
 	if version == nil {
 		return Program{}, &MissingError{Tool: tool, Err: fmt.Errorf("%s %s says no version: %w", path, flag, errors.Join(err, errVersion))}
 	}
-	return Program{Args: []string{path}, Version: string(version[1]), File: path}, nil
+	return Program{Args: []string{path}, Version: string(version[1]), File: path, Dir: filepath.Dir(path)}, nil
 }
 
 var errVersion = errors.New("unknown program of that name")
@@ -120,6 +121,6 @@ func findJMeter(ctx context.Context, tell func(line string)) (Program, error) {
 	args := append([]string{java}, jvm...)
 	return Program{
 		Args:    append(args, "-Djava.util.prefs.userRoot="+home, "-jar", jmeter.Jar(home)),
-		Version: jmeter.Version + " on Java " + string(runtime[1]), File: jmeter.Jar(home),
+		Version: jmeter.Version + " on Java " + string(runtime[1]), File: jmeter.Jar(home), Dir: home,
 	}, nil
 }

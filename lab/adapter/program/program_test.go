@@ -35,7 +35,7 @@ func TestInstalled(t *testing.T) {
 	})
 	for tool, version := range map[string]string{"ab": "2.3", "wrk": "debian/4.1.0-3"} {
 		p, err := program.Find(t.Context(), tool, nil)
-		if err != nil || p.Version != version || !slices.Equal(p.Args, []string{p.File}) || filepath.Base(p.File) != tool {
+		if err != nil || p.Version != version || !slices.Equal(p.Args, []string{p.File}) || filepath.Base(p.File) != tool || p.Dir != filepath.Dir(p.File) {
 			t.Errorf("%s: %+v, %v", tool, p, err)
 		}
 	}

@@ -104,6 +104,8 @@ func labHint(err error) string {
 		return "wait until it is done, or end it"
 	case errors.Is(err, host.ErrSilent):
 		return "'skerry ps' says what has ended or hangs; 'skerry down LAB' takes the lab down all the same"
+	case errors.Is(err, host.ErrNoDir):
+		return "go to another folder first: nodes of Kubernetes have their own /run, /var/lib and /var/log"
 	case errors.Is(err, host.ErrNoProcess):
 		return "'skerry ps' lists what runs in the nodes"
 	case errors.Is(err, host.ErrNoFault), errors.Is(err, host.ErrInForce):
