@@ -21,7 +21,7 @@ func TestGiveWay(t *testing.T) {
 	if err != nil {
 		t.Skip(err)
 	}
-	g := tree.Group(fmt.Sprintf("skerry-idle-test-%d", os.Getpid()))
+	g := tree.Group(fmt.Sprintf("skerry-give-way-test-%d", os.Getpid()))
 	cmd := exec.Command("sleep", "60")
 	if err := errors.Join(g.Make(), cmd.Start()); err != nil {
 		t.Fatal(err)

@@ -45,7 +45,7 @@ func TestScripts(t *testing.T) {
 		Dir: "testdata",
 		Setup: func(e *testscript.Env) error {
 			script := strings.TrimPrefix(filepath.Base(e.WorkDir), "script-")
-			lab := fmt.Sprintf("cli-%d-%s", os.Getpid(), script)
+			lab := fmt.Sprintf("test-%d-%s", os.Getpid(), script)
 			e.Setenv("LAB", lab)
 			e.Setenv("OTHER", lab+"-other")
 			e.Setenv("BIN", bin)

@@ -17,7 +17,7 @@ func TestExecInterrupted(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("needs root: a lab is made")
 	}
-	name := fmt.Sprintf("cli-%d-interrupt", os.Getpid())
+	name := fmt.Sprintf("test-%d-interrupt", os.Getpid())
 	skerry := filepath.Join(bin, "skerry")
 	if out, err := exec.Command(skerry, "up", "testdata/small.yaml", "--name", name).CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)

@@ -22,7 +22,7 @@ func labUp(t *testing.T, suffix string) (name string, run func(args ...string) s
 	if os.Geteuid() != 0 {
 		t.Skip("needs root: a lab is made")
 	}
-	name = fmt.Sprintf("cli-%d-%s", os.Getpid(), suffix)
+	name = fmt.Sprintf("test-%d-%s", os.Getpid(), suffix)
 	run = func(args ...string) string {
 		t.Helper()
 		out, err := exec.Command(filepath.Join(bin, "skerry"), args...).CombinedOutput()

@@ -413,28 +413,32 @@ func TestCongestionControlInForce(t *testing.T) {
 
 func TestStopAccountsAndEndsGrandchildren(t *testing.T) {
 	lab := up(t, "stop", square())
-	note := filepath.Join(t.TempDir(), "pid")
+	note, worked := filepath.Join(t.TempDir(), "pid"), filepath.Join(t.TempDir(), "worked")
 	script := `trap '' TERM
-(trap '' TERM; exec setsid sleep 1000) & echo $! > ` + note + `.new; mv ` + note + `.new ` + note + `
+(trap '' TERM; exec setsid sleep 1000) & echo $! > ` + note + `
 i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done
-head -c 20000000 /dev/zero | tail -c 20000000 | wc -c; wait`
+head -c 20000000 /dev/zero | tail -c 20000000 | wc -c; : > ` + worked + `; wait`
 	var out bytes.Buffer
 	p, err := lab.Start(host.Command{Node: "c1/head", Name: "greedy", Args: []string{"/bin/sh", "-c", script}, Stdout: &out})
 	if err != nil {
 		t.Fatal(err)
 	}
-	var pid int
-	for range 1000 {
-		if text, err := os.ReadFile(note); err == nil {
-			pid, _ = strconv.Atoi(strings.TrimSpace(string(text)))
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) {
+		if _, err := os.Stat(worked); err == nil {
 			break
 		}
-		time.Sleep(5 * time.Millisecond)
+		if time.Now().After(deadline) {
+			t.Fatal("the program did not work")
+		}
 	}
-	if pid == 0 {
-		t.Fatal("the program did not start")
+	text, err := os.ReadFile(note)
+	if err != nil {
+		t.Fatal(err)
 	}
-	time.Sleep(500 * time.Millisecond) // for what it computes
+	pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
+	if err != nil {
+		t.Fatal(err)
+	}
 	use, err := p.Stop(50 * time.Millisecond)
 	if err != nil {
 		t.Fatal(err)
