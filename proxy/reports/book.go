@@ -14,6 +14,11 @@ const (
 	// takes until all peers have heard one.
 	age       = time.Second
 	ageRounds = 2
+	// ageWords is how old it may be of a Service of which is spoken more seldom, since nobody calls
+	// it there: as many times as long as between the last two. So one may be lost.
+	ageWords = 2.5
+	// seldom is how seldom that is at most, for each of rounds.
+	seldom = time.Second
 	// silence is after how long without a word one who begins anew with an earlier clock is
 	// heard again.
 	silence = 10 * time.Second
@@ -60,6 +65,7 @@ type peer struct {
 type said struct {
 	Service
 	at      time.Duration
+	every   time.Duration     // what was between the last two times
 	flights map[string]flight // by node
 }
 
@@ -113,7 +119,7 @@ func (b *Book) take(node string, p *peer, services []Service, now time.Duration)
 	for _, s := range services {
 		was := p.services[s.Key]
 		if was == nil {
-			was = &said{Service: s, flights: map[string]flight{}}
+			was = &said{Service: s, at: now, flights: map[string]flight{}}
 			p.services[s.Key] = was
 		}
 		if r := b.rates[rateKey{s.Key, node}]; r != nil {
@@ -127,6 +133,9 @@ func (b *Book) take(node string, p *peer, services []Service, now time.Duration)
 			was.flights[f.Node] = flight{f, now}
 		}
 		s.Flights = nil
+		if since := now - was.at; since >= Every/2 { // not of the same report
+			was.every = min(since, seldom*time.Duration(rounds(len(b.peers))))
+		}
 		was.Service, was.at = s, now
 	}
 }
@@ -242,14 +251,14 @@ func (b *Book) age() time.Duration {
 	return max(age, ageRounds*Every*time.Duration(rounds(len(b.peers))))
 }
 
-// fresh is what a node has said of a Service, if it is no older than that.
+// fresh is what a node has said of a Service, if it is no older than that, or than is usual.
 func (b *Book) fresh(node string, service snapshot.Key, now time.Duration) (*said, bool) {
 	p := b.peers[node]
 	if p == nil {
 		return nil, false
 	}
 	s, ok := p.services[service]
-	return s, ok && now-s.at <= b.age()
+	return s, ok && now-s.at <= max(b.age(), time.Duration(ageWords*float64(s.every)))
 }
 
 func (b *Book) rate(key rateKey, now time.Duration) *rate {

@@ -213,6 +213,27 @@ func TestAbout(t *testing.T) {
 	}
 }
 
+// Of pods that nobody calls a node speaks once a second: that is known until the next word, and
+// when one is lost. Of others it speaks with each report, and is missed after a second.
+func TestSeldomSpokenOf(t *testing.T) {
+	const second = time.Second
+	for every, known := range map[time.Duration]map[time.Duration]bool{
+		second: {second: true, 2*second + Every: true, 2*second + 600*time.Millisecond: false},
+		Every:  {Every: true, second: true, second + Every: false},
+	} {
+		b := NewBook("n0", 1)
+		last := 3 * second
+		for now := time.Duration(0); now <= last; now += every {
+			b.Hear(answers(now, message("n1", 1, uint64(now)+1, Service{Key: web, Pods: true, CPU: 0.1})), now)
+		}
+		for after, want := range known {
+			if n := b.About(web, "n1", last+after); n.Usage.Known != want || n.Queue.Known != want {
+				t.Errorf("spoken of each %v, it is known %v after: %v", every, after, n.Usage.Known)
+			}
+		}
+	}
+}
+
 // A pod that begins anew counts from 0, and so does a proxy; who is heard of for the first
 // time, or after a silence, has not answered all of it just now.
 func TestCountsBeginAnew(t *testing.T) {
