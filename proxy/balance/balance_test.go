@@ -253,6 +253,34 @@ func TestEjectedAloneIsAsked(t *testing.T) {
 	}
 }
 
+// Failures that are far apart are no row, and an endpoint that has done well for long begins
+// anew, also where no connection has an answer.
+func TestFailuresFarApart(t *testing.T) {
+	var s standing
+	now := time.Duration(0)
+	fail := func(n int, every time.Duration) (out bool) {
+		for range n {
+			now += every
+			out = s.judge(now, false, 0, 10)
+		}
+		return out
+	}
+	if fail(20, failuresApart+time.Second) {
+		t.Error("it is left out for failures that were no row")
+	}
+	now += 2 * failuresApart
+	for _, want := range []time.Duration{ejectedFirst, 2 * ejectedFirst} {
+		if !fail(failuresMax, time.Second) || s.until != now+want {
+			t.Errorf("left out for %v, not %v", s.until-now, want)
+		}
+		now = s.until
+	}
+	now += ejectedMost
+	if !fail(failuresMax, time.Second) || s.until != now+ejectedFirst {
+		t.Errorf("long after, left out for %v", s.until-now)
+	}
+}
+
 func TestSlowStart(t *testing.T) {
 	v := queued(0, 0, 0)
 	v.Nodes[1].RTT, v.Nodes[2].RTT = Known(2*ms, 0), Known(2*ms, 0)

@@ -6,20 +6,24 @@ import (
 	"time"
 )
 
-// An endpoint that fails failuresMax times in a row is left out for ejectedFirst, then
-// for twice as long each time, up to ejectedMost. Back again, its costs are held to be
-// higher, by a factor that falls over slowStart. Never are more than half left out.
+// An endpoint that fails failuresMax times in a row, each within failuresApart of the one
+// before, is left out for ejectedFirst, then for twice as long each time, up to ejectedMost;
+// where it took long to fail again, for ejectedFirst. Back again, its costs are held to be
+// higher, by a factor that falls over slowStart. Never are more than half left out. Time has to
+// tell as well as what is served, since connections without an answer do not.
 const (
-	failuresMax  = 5
-	ejectedFirst = 10 * time.Second
-	ejectedMost  = 5 * time.Minute
-	slowStart    = 10 * time.Second
-	slowShare    = 0.1 // of its worth, as it returns
+	failuresMax   = 5
+	failuresApart = time.Minute
+	ejectedFirst  = 10 * time.Second
+	ejectedMost   = 5 * time.Minute
+	slowStart     = 10 * time.Second
+	slowShare     = 0.1 // of its worth, as it returns
 )
 
 // standing is how an endpoint has done.
 type standing struct {
 	failures int           // in a row
+	failed   time.Duration // when it did last
 	ejected  int           // times, without a good time between
 	times    uint64        // in all
 	until    time.Duration // left out until then; 0 is never
@@ -49,6 +53,13 @@ func (s *standing) judge(now time.Duration, served bool, out, all int) bool {
 	case s.out(now): // begun before
 		return false
 	}
+	if now-s.failed > failuresApart {
+		s.failures = 0
+	}
+	if now-s.until > ejectedMost {
+		s.ejected = 0
+	}
+	s.failed = now
 	if s.failures++; s.failures < failuresMax || 2*(out+1) > all {
 		return false
 	}
