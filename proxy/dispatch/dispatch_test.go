@@ -244,6 +244,29 @@ func TestEndpointsChange(t *testing.T) {
 	}
 }
 
+// A connection that fails late does not take away the endpoint that its client has found
+// meanwhile, and one that is tried again goes there.
+func TestAffinityOfMany(t *testing.T) {
+	table, _ := tableOf(t, service(func(s *snapshot.Service) { s.Affinity = time.Minute }, endpoint("10.0.1.1", "n1"), endpoint("10.0.2.1", "n2"), endpoint("10.0.2.2", "n2")))
+	hold := func(tried ...netip.AddrPort) *dispatch.Held {
+		h, err := table.Choose(snapshot.TCP, at, client, tried...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return h
+	}
+	first, second := hold(), hold()
+	table.Done(first, balance.Failed)
+	found := hold(first.Endpoint)
+	table.Done(second, balance.Failed)
+	if again := hold(second.Endpoint); again.Endpoint != found.Endpoint {
+		t.Errorf("one connection is at %s, another of the client goes to %s", found.Endpoint, again.Endpoint)
+	}
+	if got := chosen(t, table, at, client); got != found.Endpoint.Addr().String() {
+		t.Errorf("the client has found %s, and goes to %s", found.Endpoint, got)
+	}
+}
+
 // What is held while endpoints, policies and Services change is counted where it was, and
 // comes to nothing.
 func TestHeldThroughChanges(t *testing.T) {

@@ -1,9 +1,12 @@
 package dispatch
 
-import "time"
+import (
+	"maps"
+	"net/netip"
+	"time"
+)
 
-// sleepAfter is for how long nobody calls a side until who chooses there is let go: twice as
-// long as a failure leaves an endpoint out.
+// sleepAfter is for how long nobody calls a side until nothing more is learned for it.
 const sleepAfter = 10 * time.Minute
 
 // stays says whether anything is to be known of a Service on: clients of this node have called
@@ -20,18 +23,16 @@ func (t *Table) stays(s *service, now time.Duration) bool {
 	return false
 }
 
-// awake says whether somebody chooses for a port of the Service, and lets go of who has had
-// nothing to choose for long.
+// awake says whether somebody chooses for a port of the Service, and has who has had nothing
+// to choose for long sleep until there is something.
 func (s *service) awake(now time.Duration) (awake bool) {
 	for _, p := range s.ports {
 		p.mu.Lock()
 		for _, side := range p.called() {
-			if side.held > 0 || now-side.last <= sleepAfter {
-				awake = true
-			} else {
-				side.chooser = chooser{}
-			}
+			side.asleep = side.held == 0 && now-side.last > sleepAfter
+			awake = awake || !side.asleep
 		}
+		maps.DeleteFunc(p.stays, func(_ netip.Addr, s stay) bool { return !awake && now > s.until })
 		p.mu.Unlock()
 	}
 	return awake

@@ -31,22 +31,18 @@ type port struct {
 	stays          map[netip.Addr]stay
 }
 
-// side is who may serve by a traffic policy, and who chooses among them.
+// side is who may serve by a traffic policy, and who chooses among them: nobody until a
+// client of this node calls, since of many Services a node calls few.
 type side struct {
-	policy  string // Kubernetes' name of it
-	options balance.Options
-	routes  []snapshot.Endpoint
-	chooser
-}
-
-// chooser chooses for a side: nobody until a client of this node calls, and when none has for
-// long, since of many Services a node calls few.
-type chooser struct {
+	policy   string // Kubernetes' name of it
+	options  balance.Options
+	routes   []snapshot.Endpoint
 	balancer *balance.Balancer
 	addrs    map[string]netip.AddrPort
 	done     map[string]uint64 // by node: how many it has answered
 	held     int
-	last     time.Duration // when it chose
+	last     time.Duration // when one was chosen
+	asleep   bool          // that is long ago
 }
 
 // stay is a client that keeps its endpoint.
@@ -117,6 +113,9 @@ func (t *Table) serve(p *port, s *side, routes []snapshot.Endpoint, o balance.Op
 
 // wake has somebody choose among a side's endpoints.
 func (t *Table) wake(key snapshot.Key, s *side) (err error) {
+	if s.asleep = false; s.balancer != nil {
+		return nil
+	}
 	if s.balancer, err = balance.New(s.options, maphash.String(t.seed, key.String())); err != nil {
 		return err
 	}
@@ -172,19 +171,17 @@ func (t *Table) choose(f *front, client netip.Addr, tried []netip.AddrPort) (*He
 	if route.Local(p.service, f.entry, client, t.at) {
 		s = &p.local
 	}
-	if s.balancer == nil {
+	if s.balancer == nil || s.asleep {
 		if err := t.wake(p.service.Key, s); err != nil {
 			return nil, err
 		}
 		t.lives(p.service.Key)
 	}
-	ticket, ok := balance.Ticket{}, false
-	if len(tried) == 0 {
-		ticket, ok = p.again(s, client, now)
-	}
+	before := names(tried)
+	ticket, ok := p.again(s, client, now, before)
 	if !ok {
 		var err error
-		if ticket, err = s.balancer.Pick(now, names(tried)...); err != nil {
+		if ticket, err = s.balancer.Pick(now, before...); err != nil {
 			return nil, ErrNoEndpoint
 		}
 	}
@@ -204,13 +201,13 @@ func names(endpoints []netip.AddrPort) (all []string) {
 	return all
 }
 
-// again is the endpoint that a client had, where it is still there.
-func (p *port) again(s *side, client netip.Addr, now time.Duration) (balance.Ticket, bool) {
+// again is the endpoint that a client had, where it is still there and was not tried.
+func (p *port) again(s *side, client netip.Addr, now time.Duration, tried []string) (balance.Ticket, bool) {
 	if p.service.Affinity == 0 {
 		return balance.Ticket{}, false
 	}
 	was, ok := p.stays[client]
-	if !ok || now > was.until {
+	if !ok || now > was.until || slices.Contains(tried, was.endpoint) {
 		return balance.Ticket{}, false
 	}
 	return s.balancer.Take(was.endpoint, now)
@@ -244,7 +241,7 @@ func (t *Table) Done(h *Held, o balance.Outcome) {
 	if o == balance.Served {
 		h.side.done[h.ticket.Node]++
 	}
-	if o == balance.Failed {
+	if o == balance.Failed && h.port.stays[h.client].endpoint == h.ticket.Endpoint {
 		delete(h.port.stays, h.client) // it would fail again
 	}
 }
@@ -315,9 +312,9 @@ func (p *port) flights(to map[string]Flight, now time.Duration) {
 	}
 }
 
-// called are the sides that clients of this node have called.
+// called are the sides that clients of this node have called lately.
 func (p *port) called() []*side {
-	return slices.DeleteFunc([]*side{&p.cluster, &p.local}, func(s *side) bool { return s.balancer == nil })
+	return slices.DeleteFunc([]*side{&p.cluster, &p.local}, func(s *side) bool { return s.balancer == nil || s.asleep })
 }
 
 // sides are those that a Service's traffic policies name, and those that were called.
