@@ -74,9 +74,13 @@ type agent struct {
 	fronts  map[frontKey]openFront
 	health  *health
 	spoken
-	behind bool // the kernel does not bring what it should
-	ready  atomic.Bool
+	lags
+	ready atomic.Bool
 }
+
+// lags are of the kernel: it does not bring what it should, or goes on to take elsewhere what
+// it took there in the past.
+type lags struct{ behind, past bool }
 
 // A capturer has the kernel bring connections: capture.Rules does.
 type capturer interface {
@@ -112,10 +116,10 @@ func (a *agent) open() (err error) {
 	for _, here := range a.Here {
 		listen, copied = append(listen, netip.AddrPortFrom(here, a.Port)), append(copied, netip.AddrPortFrom(here, a.CopyPort))
 	}
-	if a.plane, err = userspace.New(userspace.Config{Listen: listen}, chooser{a.table}); err != nil {
+	if a.plane, err = userspace.New(userspace.Config{Listen: listen, Mark: capture.Mark}, chooser{a.table}); err != nil {
 		return err
 	}
-	if a.loop, err = copyloop.New(copied, chooser{a.table}); err != nil {
+	if a.loop, err = copyloop.New(copied, capture.Mark, chooser{a.table}); err != nil {
 		return err
 	}
 	rules, err := capture.New(a.Here)
@@ -211,11 +215,15 @@ func (a *agent) serve(ctx context.Context, keysRead changes.State) error {
 	// tables stay meanwhile: with the last one the kernel would translate no packet of what is open.
 	a.health.set(a.table.Health(), false)
 	err = errors.Join(ticker.Close(), a.rules.Apply(capture.Wanted{}))
+	time.Sleep(handshake)
 	left()
 	err = errors.Join(err, <-watched, <-asked, <-renewed, <-carried, <-copied, a.link.Close())
 	a.link = nil
 	return err
 }
+
+// handshake is how long who was brought before may take to be there.
+const handshake = 100 * time.Millisecond
 
 // keysEvery is how often is looked whether there are other keys.
 const keysEvery = 10 * time.Second

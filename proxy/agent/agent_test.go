@@ -180,33 +180,6 @@ func TestService(t *testing.T) {
 	}
 }
 
-// Who is asked to end sends nobody here any more, tells load balancers so, and carries what is
-// open to its end.
-func TestEnds(t *testing.T) {
-	netnstest.Node(t, []string{"10.1.0.1/24", "10.1.0.11/24", "10.1.0.12/24"}, []string{"10.96.0.0/16"})
-	pods(t)
-	c := cluster{changes: make(chan snapshot.Change, 10), refused: make(chan string, 10)}
-	c.changes <- web("10.1.0.11")
-	end, wait := begin(t, c)
-	await(t, "it serves", func() bool { return ask("tcp", "10.96.0.5:80") != "" })
-	open, err := net.DialTimeout("tcp", "10.96.0.5:80", patience)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer open.Close()
-	await(t, "it is carried", func() bool { return strings.Contains(get(t, "/metrics"), "skerry_proxy_connections_open 1\n") })
-	end()
-	await(t, "nobody is brought", func() bool { return ask("tcp", "10.96.0.5:80") == "" })
-	healthy(t, http.StatusServiceUnavailable, `"serviceProxyHealthy":false`)
-	_ = open.SetDeadline(time.Now().Add(patience))
-	_, _ = open.Write([]byte("?"))
-	if who, err := io.ReadAll(open); err != nil || string(who) != "10.1.0.11" {
-		t.Errorf("what was open is answered by %q: %v", who, err)
-	}
-	_ = open.Close()
-	wait()
-}
-
 // While endpoints change a hundred times a second each connection is served by one that is
 // there: never refused, nor by one that has long gone.
 func TestChurn(t *testing.T) {

@@ -2,7 +2,6 @@ package agent
 
 import (
 	"errors"
-	"maps"
 	"net/netip"
 
 	"skerry.dev/skerry/proxy/capture"
@@ -20,7 +19,7 @@ type frontKey struct {
 }
 
 // openFront is where its datagrams are brought: the same port at each of Here. The target is
-// the first of the addresses by which it is called.
+// one of the addresses by which it is called.
 type openFront struct {
 	target netip.AddrPort
 	port   uint16
@@ -56,10 +55,10 @@ func (a *agent) change(c snapshot.Change) {
 // catchUp has the kernel bring, once a second, what it could not the last time, and load
 // balancers answered at ports that others had.
 func (a *agent) catchUp() {
-	if a.tick%idleTicks != 0 || !a.behind && !a.health.lacking {
+	if a.tick%idleTicks != 0 || !a.behind && !a.past && !a.health.lacking {
 		return
 	}
-	if a.behind {
+	if a.behind || a.past {
 		a.bring()
 	}
 	a.health.set(a.table.Health(), !a.behind)
@@ -81,7 +80,7 @@ func (a *agent) peers() map[string]netip.AddrPort {
 
 // bring has the kernel bring what clients call now.
 func (a *agent) bring() {
-	old, lacking := a.leaveFronts(), false
+	targets, lacking := map[frontKey]netip.AddrPort{}, false
 	want := a.table.Fronts(func(p snapshot.Protocol, service *snapshot.Service, at netip.AddrPort, by route.Entry) uint16 {
 		switch {
 		case p == snapshot.TCP && service.Options.Dataplane == snapshot.DataplaneCopyLoop:
@@ -89,48 +88,36 @@ func (a *agent) bring() {
 		case p == snapshot.TCP:
 			return a.Port
 		}
-		port := a.front(frontKey{service.Key, at.Port(), by}, at)
+		key := frontKey{service.Key, at.Port(), by}
+		port := a.front(key, at)
+		if _, other := targets[key]; !other || a.fronts[key].target == at {
+			targets[key] = at
+		}
 		lacking = lacking || port == 0
 		return port
 	})
 	err := a.rules.Apply(want)
-	if errors.Is(err, capture.ErrPast) {
-		a.log.Warn("connections are brought, but for some that were tried before", "reason", err)
+	past := errors.Is(err, capture.ErrPast)
+	if past {
+		if !a.past {
+			a.log.Warn("connections are brought, but for some that were tried before", "reason", err)
+		}
 		err = nil
 	}
+	a.past = past
 	if a.behind = lacking || err != nil; err != nil {
 		a.log.Error("connections are brought as before", "reason", err)
-		a.keepFronts(old)
 		return
 	}
-	for _, f := range old {
-		a.closeFront(f)
-	}
-}
-
-// leaveFronts takes out the fronts whose targets nobody calls any more. They are open until
-// nothing is brought there.
-func (a *agent) leaveFronts() map[frontKey]openFront {
-	left := maps.Clone(a.fronts)
-	a.table.Fronts(func(p snapshot.Protocol, service *snapshot.Service, at netip.AddrPort, by route.Entry) uint16 {
-		if key := (frontKey{service.Key, at.Port(), by}); p == snapshot.UDP && left[key].target == at {
-			delete(left, key)
+	for key, f := range a.fronts {
+		target, called := targets[key]
+		switch {
+		case !called:
+			a.closeFront(f)
+			delete(a.fronts, key)
+		case target != f.target:
+			a.moveFront(key, target)
 		}
-		return 0
-	})
-	for key := range left {
-		delete(a.fronts, key)
-	}
-	return left
-}
-
-// keepFronts puts back those that were taken out, in the place of others.
-func (a *agent) keepFronts(left map[frontKey]openFront) {
-	for key, f := range left {
-		if other, ok := a.fronts[key]; ok {
-			a.closeFront(other)
-		}
-		a.fronts[key] = f
 	}
 }
 
@@ -165,6 +152,16 @@ func (a *agent) openAt(f *openFront) error {
 		f.port = at.Port()
 	}
 	return nil
+}
+
+// moveFront has a front be for another of the addresses by which it is called.
+func (a *agent) moveFront(key frontKey, target netip.AddrPort) {
+	f := a.fronts[key]
+	f.target = target
+	a.fronts[key] = f
+	for _, here := range a.Here {
+		a.plane.MoveFront(netip.AddrPortFrom(here, f.port), target)
+	}
 }
 
 func (a *agent) closeFront(f openFront) {

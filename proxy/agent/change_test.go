@@ -139,7 +139,7 @@ func TestFrontOfAnotherAddress(t *testing.T) {
 		t.Errorf("the kernel brings as before, and the front is of %s", got.target)
 	}
 	a.second()
-	if got := a.fronts[front]; got.target.String() != "192.0.2.2:53" || got.port == first.port || len(a.fronts) != 1 {
+	if got := a.fronts[front]; got.target.String() != "192.0.2.2:53" || got.port != first.port || len(a.fronts) != 1 {
 		t.Errorf("the address has changed, and the front is of %s", got.target)
 	}
 }

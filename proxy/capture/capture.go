@@ -27,6 +27,11 @@ import (
 // Table is the name of the tables.
 const Table = "skerry-proxy"
 
+// Mark is of what the proxy itself sends, which is not brought: an endpoint may have an address
+// that clients call as well, such as a node's of pods on the host network. It has no bit of
+// those that Kubernetes and network plugins mark by (0x2000, 0x4000, 0x8000, 0xf00, 0xffff0000).
+const Mark = 0x53
+
 // Wanted are what is to be brought, and to which port of this node.
 type Wanted struct {
 	// Services are the addresses of Services with ports; NodePorts those of every address
@@ -59,6 +64,7 @@ type family struct {
 	table               *nftables.Table
 	services, nodePorts *nftables.Set
 	here                netip.Addr // where the proxy listens
+	past                past
 }
 
 // ErrUnsupported is of a kernel that lacks what the rules need.
@@ -189,6 +195,9 @@ func (f *family) fill(conn *nftables.Conn) error {
 		chain := conn.AddChain(&nftables.Chain{
 			Name: hook.name, Table: f.table, Type: nftables.ChainTypeNAT, Hooknum: hook.at, Priority: nftables.ChainPriorityNATDest,
 		})
+		if hook.at == nftables.ChainHookOutput {
+			conn.AddRule(&nftables.Rule{Table: f.table, Chain: chain, Exprs: fromProxy()})
+		}
 		for _, rule := range [][]expr.Any{f.byAddress(), f.byNodePort()} {
 			conn.AddRule(&nftables.Rule{Table: f.table, Chain: chain, Exprs: append(rule, f.bring()...)})
 		}
@@ -203,6 +212,15 @@ const (
 	portRegister    = unix.NFT_REG32_08
 	addressRegister = unix.NFT_REG32_12
 )
+
+// fromProxy leaves what the proxy sends as it is.
+func fromProxy() []expr.Any {
+	return []expr.Any{
+		&expr.Meta{Key: expr.MetaKeyMARK, Register: keyRegister},
+		&expr.Cmp{Op: expr.CmpOpEq, Register: keyRegister, Data: binaryutil.NativeEndian.PutUint32(Mark)},
+		&expr.Verdict{Kind: expr.VerdictReturn},
+	}
+}
 
 // byAddress finds the port of the address that is called.
 func (f *family) byAddress() []expr.Any {
@@ -238,7 +256,7 @@ func (f *family) bring() []expr.Any {
 }
 
 // Apply has the kernel bring what is wanted, all of it or, on an error but ErrPast, what was
-// before.
+// before. After ErrPast the next Apply, of the same too, tries to forget again.
 func (r *Rules) Apply(want Wanted) error {
 	news := make([]past, len(r.families))
 	for i, f := range r.families {
@@ -247,7 +265,7 @@ func (r *Rules) Apply(want Wanted) error {
 			return err
 		}
 		goneNode, comeNode := difference(r.applied.NodePorts, want.NodePorts, func(NodePort) bool { return true })
-		news[i] = past{here: f.here, Wanted: Wanted{come, comeNode}}
+		news[i] = past{come: Wanted{come, comeNode}, gone: Wanted{gone, goneNode}}
 		if err := f.change(r.conn, f.nodePorts, elements(goneNode, nodePortKey), elements(comeNode, nodePortKey)); err != nil {
 			return err
 		}
@@ -258,7 +276,8 @@ func (r *Rules) Apply(want Wanted) error {
 	r.applied = Wanted{maps.Clone(want.Services), maps.Clone(want.NodePorts)}
 	var err error
 	for i, f := range r.families {
-		err = errors.Join(err, news[i].forget(f.table.Family))
+		f.past.add(news[i])
+		err = errors.Join(err, f.forget())
 	}
 	return err
 }

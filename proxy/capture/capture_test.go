@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -200,12 +201,52 @@ func TestBringsWhoCalledBefore(t *testing.T) {
 	if err := r.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if err := rules(t).Apply(brought(4482)); err != nil {
+	next := rules(t)
+	if err := next.Apply(brought(4482)); err != nil {
 		t.Fatal(err)
 	}
 	callAgain(t, map[string]string{
 		"udp 10.96.0.5:80": "10.1.0.1:4482", "udp [fd96::5]:80": "[fd73::1]:4482", "udp 10.1.0.1:30053": "10.1.0.1:4482", "udp [fd73::1]:30053": "[fd73::1]:4482",
 	})
+	if err := next.Apply(capture.Wanted{}); err != nil {
+		t.Fatal(err)
+	}
+	callAgain(t, map[string]string{
+		"udp 10.96.0.5:80": "nobody", "udp [fd96::5]:80": "nobody", "udp 10.1.0.1:30053": "nobody", "udp [fd73::1]:30053": "nobody",
+	})
+}
+
+// What the proxy itself calls is not brought to it, though it is where clients call.
+func TestNotFromTheProxy(t *testing.T) {
+	node(t)
+	teller(t, 4480)
+	teller(t, 30080)
+	r := rules(t)
+	if err := r.Apply(capture.Wanted{NodePorts: map[capture.NodePort]uint16{{Protocol: snapshot.TCP, Port: 30080}: 4480, {Protocol: snapshot.UDP, Port: 30080}: 4480}}); err != nil {
+		t.Fatal(err)
+	}
+	marked := net.Dialer{Timeout: patience, Control: func(_, _ string, c syscall.RawConn) (err error) {
+		failed := c.Control(func(fd uintptr) {
+			err = syscall.SetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_MARK, capture.Mark)
+		})
+		return errors.Join(failed, err)
+	}}
+	for _, at := range []string{"10.1.0.1:30080", "[fd73::1]:30080"} {
+		if got := call("tcp", at, at+"<nil>"); got != at+"<nil>" {
+			t.Errorf("%s: %q", at, got)
+		}
+		c, err := marked.Dial("udp", at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close() //nolint:revive // a few
+		_ = c.SetDeadline(time.Now().Add(patience))
+		_, _ = c.Write([]byte("?"))
+		b := make([]byte, 100)
+		if n, err := c.Read(b); string(b[:n]) != at {
+			t.Errorf("the proxy's own call of %s comes to %q: %v", at, b[:n], err)
+		}
+	}
 }
 
 // brought is a Service of TCP, and one of UDP with its port at the node.

@@ -3,10 +3,10 @@ package capture
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"net/netip"
 
-	"github.com/google/nftables"
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
@@ -18,53 +18,86 @@ import (
 // kernel has forgotten the first call, two minutes after the last.
 var ErrPast = errors.New("calls from before the rules go past them")
 
-// past is what is brought from now on, of which the kernel may know connections already, as
-// going elsewhere: it asks rules about the first packet only.
-type past struct {
-	Wanted
-	here netip.Addr
-	own  map[netip.Addr]bool // addresses of this node
+// past is what the kernel may know flows of already, as going elsewhere than they are to: it
+// asks rules about the first packet only. Come is brought from now on, gone no more.
+type past struct{ come, gone Wanted }
+
+// add takes what has come and gone since.
+func (p *past) add(since past) {
+	if p.come.Services == nil {
+		*p = since
+		return
+	}
+	maps.DeleteFunc(p.come.Services, func(s Service, _ uint16) bool { _, gone := since.gone.Services[s]; return gone })
+	maps.DeleteFunc(p.come.NodePorts, func(n NodePort, _ uint16) bool { _, gone := since.gone.NodePorts[n]; return gone })
+	maps.Copy(p.come.Services, since.come.Services)
+	maps.Copy(p.come.NodePorts, since.come.NodePorts)
+	maps.Copy(p.gone.Services, since.gone.Services)
+	maps.Copy(p.gone.NodePorts, since.gone.NodePorts)
 }
 
 // forget has the kernel ask the rules about them anew.
-func (p past) forget(family nftables.TableFamily) error {
-	if len(p.Services)+len(p.NodePorts) == 0 {
+func (f *family) forget() error {
+	if p := f.past; len(p.come.Services)+len(p.come.NodePorts)+len(p.gone.Services)+len(p.gone.NodePorts) == 0 {
 		return nil
 	}
-	all, err := net.InterfaceAddrs()
+	own, err := ownAddrs()
 	if err == nil {
-		p.own = map[netip.Addr]bool{}
-		for _, a := range all {
-			if prefix, err := netip.ParsePrefix(a.String()); err == nil {
-				p.own[prefix.Addr()] = true
-			}
-		}
-		_, err = netlink.ConntrackDeleteFilters(netlink.ConntrackTable, netlink.InetFamily(family), p)
+		_, err = netlink.ConntrackDeleteFilters(netlink.ConntrackTable, netlink.InetFamily(f.table.Family), flows{f.past, f.here, own})
 	}
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrPast, err)
 	}
+	f.past = past{}
 	return nil
 }
 
-// MatchConntrackFlow says whether the kernel takes a flow elsewhere than it is to: one of TCP
-// where it was sent, since what is carried by others ends by itself; datagrams anywhere, such
-// as to the port that a proxy had which was here before, since they may go on for ever.
-func (p past) MatchConntrackFlow(f *netlink.ConntrackFlow) bool {
+// ownAddrs are the addresses of this node.
+func ownAddrs() (map[netip.Addr]bool, error) {
+	all, err := net.InterfaceAddrs()
+	own := map[netip.Addr]bool{}
+	for _, a := range all {
+		if prefix, err := netip.ParsePrefix(a.String()); err == nil {
+			own[prefix.Addr()] = true
+		}
+	}
+	return own, err
+}
+
+// flows are those to be forgotten.
+type flows struct {
+	past
+	here netip.Addr
+	own  map[netip.Addr]bool
+}
+
+// MatchConntrackFlow says whether the kernel takes a flow elsewhere than it is to. One of TCP
+// ends by itself where others, or the proxy, carry it: it is where it was sent, and to be
+// brought. Datagrams may go on for ever: they go anywhere else, such as to the port of a proxy
+// that was here before, or are brought and not to be.
+func (w flows) MatchConntrackFlow(f *netlink.ConntrackFlow) bool {
 	to, goes := endOf(f.Forward.DstIP, f.Forward.DstPort), endOf(f.Reverse.SrcIP, f.Reverse.SrcPort)
 	switch f.Forward.Protocol {
 	case unix.IPPROTO_TCP:
-		_, brought := p.Services[Service{snapshot.TCP, to}]
-		return brought && goes == to
+		_, come := w.come.Services[Service{snapshot.TCP, to}]
+		return come && goes == to
 	case unix.IPPROTO_UDP:
-		port, brought := p.Services[Service{snapshot.UDP, to}]
-		if !brought && p.own[to.Addr()] {
-			port, brought = p.NodePorts[NodePort{snapshot.UDP, to.Port()}]
+		if port, come := w.datagrams(w.come, to); come {
+			return goes != netip.AddrPortFrom(w.here, port)
 		}
-		return brought && goes != netip.AddrPortFrom(p.here, port)
+		port, gone := w.datagrams(w.gone, to)
+		return gone && goes == netip.AddrPortFrom(w.here, port)
 	default:
 		return false
 	}
+}
+
+// datagrams to an address are brought to a port.
+func (w flows) datagrams(by Wanted, to netip.AddrPort) (port uint16, ok bool) {
+	if port, ok = by.Services[Service{snapshot.UDP, to}]; !ok && w.own[to.Addr()] {
+		port, ok = by.NodePorts[NodePort{snapshot.UDP, to.Port()}]
+	}
+	return port, ok
 }
 
 // endOf a flow is an address with a port.

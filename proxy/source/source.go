@@ -79,7 +79,7 @@ func New(client kubernetes.Interface, metrics metrics.PodMetricsesGetter, node s
 	}
 	for _, informer := range []cache.SharedIndexInformer{w.services, w.slices, w.nodes} {
 		handler, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
-			AddFunc: w.changed, UpdateFunc: func(_, o any) { w.changed(o) }, DeleteFunc: w.changed,
+			AddFunc: w.changed, UpdateFunc: func(was, is any) { w.changed(was); w.changed(is) }, DeleteFunc: w.changed,
 		})
 		if err != nil {
 			return nil, fmt.Errorf("watch: %w", err)

@@ -14,7 +14,10 @@ import (
 	"net"
 	"net/netip"
 	"sync"
+	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"skerry.dev/skerry/proxy/dataplane"
 )
@@ -30,6 +33,7 @@ func tries() []time.Duration {
 // A Plane carries connections.
 type Plane struct {
 	chooser   dataplane.Chooser
+	mark      int
 	listeners []*net.TCPListener
 
 	mu   sync.Mutex
@@ -37,9 +41,10 @@ type Plane struct {
 	all  sync.WaitGroup
 }
 
-// New listens. Run carries; without it, Close gives back what New took.
-func New(listen []netip.AddrPort, chooser dataplane.Chooser) (*Plane, error) {
-	p := &Plane{chooser: chooser, open: map[*net.TCPConn]bool{}}
+// New listens. Run carries; without it, Close gives back what New took. What is sent to
+// endpoints is marked so; 0 is not.
+func New(listen []netip.AddrPort, mark int, chooser dataplane.Chooser) (*Plane, error) {
+	p := &Plane{chooser: chooser, mark: mark, open: map[*net.TCPConn]bool{}}
 	for _, at := range listen {
 		l, err := net.ListenTCP("tcp", net.TCPAddrFromAddrPort(at))
 		if err != nil {
@@ -126,14 +131,24 @@ func (p *Plane) reach(ctx context.Context, client *net.TCPConn) (choice dataplan
 			return choice, nil, err
 		}
 		choice.Call = call
-		dialer := net.Dialer{Timeout: wait}
+		dialer := net.Dialer{Timeout: wait, Control: p.control}
 		c, err := dialer.DialContext(ctx, "tcp", choice.Endpoint.String())
 		if err == nil {
 			return choice, c.(*net.TCPConn), nil
 		}
 		p.chooser.Done(&choice, dataplane.Failed)
+		call.Tried = append(call.Tried, choice.Endpoint)
 	}
 	return choice, nil, ErrUnreached
+}
+
+// control marks a socket before it calls.
+func (p *Plane) control(_, _ string, c syscall.RawConn) (err error) {
+	if p.mark == 0 {
+		return nil
+	}
+	failed := c.Control(func(fd uintptr) { err = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_MARK, p.mark) })
+	return errors.Join(failed, err)
 }
 
 // targetOf a connection is what it was meant for.

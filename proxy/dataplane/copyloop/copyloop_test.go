@@ -19,7 +19,7 @@ import (
 func plane(t *testing.T, endpoints ...string) (at string, c *planetest.Chooser, stop func()) {
 	t.Helper()
 	c = planetest.New(endpoints...)
-	p, err := copyloop.New([]netip.AddrPort{netip.MustParseAddrPort("127.0.0.1:0")}, c)
+	p, err := copyloop.New([]netip.AddrPort{netip.MustParseAddrPort("127.0.0.1:0")}, 0, c)
 	if err != nil {
 		t.Fatal(err)
 	}

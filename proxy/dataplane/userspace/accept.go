@@ -9,23 +9,24 @@ import (
 	"skerry.dev/skerry/proxy/dataplane"
 )
 
-// accept takes what waits at a listener.
-func (l *loop) accept(listener int, at netip.AddrPort) {
+// accept takes what waits at a listener, and says whether there may be more.
+func (l *loop) accept(listener int, at netip.AddrPort) (more bool) {
 	for range acceptsMost {
 		fd, from, errno := accept(listener)
 		if errno != 0 { // nothing more, or one that has gone
 			if errno != unix.EAGAIN && noDescriptor(errno) {
 				l.shed(listener)
 			}
-			return
+			return false
 		}
 		l.counts.accepted.Add(1)
-		if least := l.plane.least(); l.counts.open.Load() > least.counts.open.Load()*5/4+unevenMost &&
+		if least := l.plane.least(); l.ending.Load() == 0 && l.counts.open.Load() > least.counts.open.Load()*5/4+unevenMost &&
 			least.tell(func(other *loop) { other.take(fd, from, at) }) {
 			continue
 		}
 		l.take(fd, from, at)
 	}
+	return true
 }
 
 // shed refuses a connection for which there is no descriptor, by one that is kept for this:

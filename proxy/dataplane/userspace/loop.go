@@ -304,7 +304,7 @@ func (c *conn) callNext() {
 		}
 		choice.Call = c.choice.Call
 		c.choice, c.chosen = choice, true
-		fd, err := call(choice.Endpoint, waits(c.client.fd))
+		fd, err := call(choice.Endpoint, waits(c.client.fd), l.plane.config.Mark)
 		if err == nil {
 			c.server = side{fd: fd, conn: c, to: &c.client}
 			if err = l.add(&c.server, eventsAll); err == nil {
@@ -446,8 +446,11 @@ func (l *loop) closeAll() {
 	l.left = l.left[:0]
 }
 
+// stopListening takes what was called before, and nothing more.
 func (l *loop) stopListening() {
-	for fd := range l.listeners {
+	for fd, at := range l.listeners {
+		for l.accept(fd, at) {
+		}
 		_ = unix.Close(fd)
 	}
 	clear(l.listeners)

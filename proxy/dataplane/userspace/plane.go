@@ -37,6 +37,9 @@ type Config struct {
 	SessionIdle time.Duration
 	// Sessions is how many clients of UDP are remembered. Default 20,000.
 	Sessions int
+	// Mark is put on what is sent to endpoints (SO_MARK), so that nobody brings it here again.
+	// 0 is none.
+	Mark int32
 	// Target tells what a connection was meant for. Default: OriginalDestination.
 	Target func(fd int, local netip.AddrPort) (netip.AddrPort, error)
 }

@@ -282,7 +282,7 @@ func full(t *testing.T) string {
 		t.Fatal(err)
 	}
 	for range 4 {
-		fill, err := call(at, false)
+		fill, err := call(at, false, 0)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -48,7 +48,7 @@ func listenTCP(at netip.AddrPort) (fd int, bound netip.AddrPort, err error) {
 // call begins a connection; it is there when the socket can be written to. Of who has something to
 // say at once the last packet of the handshake is that which says it: the kernel holds it back, for
 // 0.2 s at most (TCP_QUICKACK, tcp(7)).
-func call(to netip.AddrPort, says bool) (fd int, err error) {
+func call(to netip.AddrPort, says bool, mark int32) (fd int, err error) {
 	fd, err = unix.Socket(socket.Family(to.Addr()), unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return -1, err
@@ -57,11 +57,20 @@ func call(to netip.AddrPort, says bool) (fd int, err error) {
 	if says {
 		set(fd, unix.IPPROTO_TCP, unix.TCP_QUICKACK, 0)
 	}
+	setMark(fd, mark)
 	if err := connect(fd, to); err != nil {
 		release(fd)
 		return -1, err
 	}
 	return fd, nil
+}
+
+// setMark marks what a socket sends. Who may not (socket(7): it takes CAP_NET_ADMIN) makes no
+// rules that would bring it here either.
+func setMark(fd int, mark int32) {
+	if mark != 0 {
+		set(fd, unix.SOL_SOCKET, unix.SO_MARK, mark)
+	}
 }
 
 // A peer that is gone is noticed after keepIdle + keepCount × keepEvery seconds.

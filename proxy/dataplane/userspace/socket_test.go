@@ -20,7 +20,7 @@ func TestCallSays(t *testing.T) {
 	}
 	defer func() { _ = l.Close() }()
 	segments := func(says bool) (n uint32) {
-		fd, err := call(l.Addr().(*net.TCPAddr).AddrPort(), says)
+		fd, err := call(l.Addr().(*net.TCPAddr).AddrPort(), says, 0)
 		if err != nil {
 			t.Fatal(err)
 		}

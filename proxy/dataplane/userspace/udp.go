@@ -47,7 +47,12 @@ type front struct {
 	Front
 	fd       int
 	sessions map[netip.AddrPort]*session
+	// refused are endpoints that have refused a client, until the next sweep.
+	refused map[netip.AddrPort][]netip.AddrPort
 }
+
+// refusedMost bounds how many clients of a front that is of.
+const refusedMost = 1000
 
 // session is a client of a front.
 type session struct {
@@ -76,7 +81,7 @@ func (p *Plane) OpenFront(f Front) (netip.AddrPort, error) {
 		return f.At, fmt.Errorf("open front at %s: %w", f.At, err)
 	}
 	if !p.loops[0].tell(func(l *loop) {
-		l.fronts[fd] = &front{Front: f, fd: fd, sessions: map[netip.AddrPort]*session{}}
+		l.fronts[fd] = &front{Front: f, fd: fd, sessions: map[netip.AddrPort]*session{}, refused: map[netip.AddrPort][]netip.AddrPort{}}
 		if l.watch(fd, unix.EPOLLIN) != nil {
 			l.closeFront(fd)
 		}
@@ -90,20 +95,37 @@ func (p *Plane) OpenFront(f Front) (netip.AddrPort, error) {
 // ErrClosed is of a plane that carries nothing any more.
 var ErrClosed = errors.New("the data plane has ended")
 
-// CloseFront ends the front that is open at an address, with its sessions.
-func (p *Plane) CloseFront(at netip.AddrPort) {
+// MoveFront has what arrives at the front that is open at an address be for another target.
+// Its sessions go on.
+func (p *Plane) MoveFront(at, target netip.AddrPort) {
 	p.loops[0].tell(func(l *loop) {
-		for fd, f := range l.fronts {
-			if f.At == at {
-				l.closeFront(fd)
-			}
+		if f := l.frontAt(at); f != nil {
+			f.Target = target
 		}
 	})
 }
 
+// CloseFront ends the front that is open at an address, with its sessions.
+func (p *Plane) CloseFront(at netip.AddrPort) {
+	p.loops[0].tell(func(l *loop) {
+		if f := l.frontAt(at); f != nil {
+			l.closeFront(f.fd)
+		}
+	})
+}
+
+func (l *loop) frontAt(at netip.AddrPort) *front {
+	for _, f := range l.fronts {
+		if f.At == at {
+			return f
+		}
+	}
+	return nil
+}
+
 func (l *loop) closeFront(fd int) {
 	for _, s := range l.fronts[fd].sessions {
-		l.endSession(s, dataplane.Served)
+		l.endSession(s, dataplane.Gone)
 	}
 	delete(l.fronts, fd)
 	l.left = append(l.left, fd)
@@ -126,7 +148,7 @@ func (l *loop) forward(f *front) {
 		l.used(s)
 		l.counts.in.Add(int64(n))
 		if _, errno := socket.Send(s.fd, l.scratch[:n]); errno == unix.ECONNREFUSED {
-			l.endSession(s, dataplane.Failed)
+			l.refuses(s)
 		}
 	}
 }
@@ -134,7 +156,7 @@ func (l *loop) forward(f *front) {
 // session begins one; nil where nobody may serve the client. Where there are as many as may
 // be, or no descriptor is left, who has been silent for longest makes room.
 func (l *loop) session(f *front, client netip.AddrPort) *session {
-	call := dataplane.Call{UDP: true, Target: f.Target, Client: client}
+	call := dataplane.Call{UDP: true, Target: f.Target, Client: client, Tried: f.refused[client]}
 	choice, err := l.plane.chooser.Choose(call)
 	if err != nil {
 		return nil
@@ -163,6 +185,7 @@ func (l *loop) reach(to netip.AddrPort) (fd int, err error) {
 	if err != nil {
 		return -1, err
 	}
+	setMark(fd, l.plane.config.Mark)
 	if err = connect(fd, to); err == nil {
 		err = l.watch(fd, unix.EPOLLIN)
 	}
@@ -196,7 +219,7 @@ func (l *loop) reply(s *session) {
 		case errno == unix.EINTR:
 			continue
 		case errno != 0: // nobody listens there
-			l.endSession(s, dataplane.Failed)
+			l.refuses(s)
 			return
 		}
 		l.used(s)
@@ -208,6 +231,20 @@ func (l *loop) reply(s *session) {
 		}
 		_ = socket.SendTo(s.front.fd, l.scratch[:n], s.client) // one that the kernel does not take is lost, as datagrams may be
 	}
+}
+
+// refuses ends a session whose endpoint refuses: the client's next datagram goes to another.
+func (l *loop) refuses(s *session) {
+	f := s.front
+	if len(f.refused) >= refusedMost {
+		clear(f.refused)
+	}
+	tried := f.refused[s.client]
+	if len(tried) >= l.plane.config.Tries {
+		tried = nil
+	}
+	f.refused[s.client] = append(tried, s.choice.Endpoint)
+	l.endSession(s, dataplane.Failed)
 }
 
 // endSession forgets a session. Its descriptor is closed with the batch.
@@ -230,6 +267,9 @@ func (l *loop) sweep() {
 		return
 	}
 	l.swept = now
+	for _, f := range l.fronts {
+		clear(f.refused)
+	}
 	var next *list.Element
 	for e := l.sessions.Front(); e != nil; e = next {
 		next = e.Next()
