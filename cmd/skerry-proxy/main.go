@@ -77,7 +77,7 @@ func command() *cobra.Command {
 	f.StringVar(&config.Keys, "keys", "", "folder of the keys that sign reports, each a file; without it none are sent")
 	f.StringVar(&config.Groups, "cgroups", "/sys/fs/cgroup", "folder where the node's control groups are")
 	f.StringVar(&config.Admin, "admin", "", "ADDRESS:PORT of the loopback that answers /metrics, /healthz, /readyz, /v1/explain and /debug/pprof/")
-	f.DurationVar(&config.Drain, "drain", 30*time.Second, "how long open connections may go on when it is asked to end")
+	f.DurationVar(&config.Drain, "drain", 30*time.Second, "how long what is open may go on when it is asked to end, and more is served")
 	f.StringVar(&kubeconfig, "kubeconfig", "", "how to reach the API server; by default as a pod does")
 	console.Require(c, "node", "address")
 	c.CompletionOptions.DisableDefaultCmd = true

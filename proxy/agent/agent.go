@@ -45,7 +45,7 @@ type Config struct {
 	Groups string `json:"cgroups"`
 	// Admin is where operators ask, an ADDRESS:PORT of the loopback; "" is nowhere.
 	Admin string `json:"admin"`
-	// Drain is how long connections may go on when it is asked to end.
+	// Drain is how long what is open may go on when it is asked to end. More is brought meanwhile.
 	Drain time.Duration `json:"drainNs"`
 }
 
@@ -79,8 +79,8 @@ type agent struct {
 }
 
 // lags are of the kernel: it does not bring what it should, or goes on to take elsewhere what
-// it took there in the past.
-type lags struct{ behind, past bool }
+// it took there in the past; and the proxy's own, that it ends.
+type lags struct{ behind, past, ending bool }
 
 // A capturer has the kernel bring connections: capture.Rules does.
 type capturer interface {
@@ -94,8 +94,9 @@ type planes struct {
 	loop  *copyloop.Plane
 }
 
-// Run serves until ctx ends. Then nobody is brought any more, and what is open may go on for
-// as long as Drain says.
+// Run serves until ctx ends, and on until what was open then has ended, for as long as Drain
+// says: the next proxy begins when this one has ended. Then nobody is brought any more, and what
+// has begun meanwhile may go on for rest.
 func Run(ctx context.Context, config Config, cluster Cluster, log *slog.Logger) error {
 	a := &agent{Config: config, cluster: cluster, log: log, start: time.Now(), fronts: map[frontKey]openFront{}, pods: podUse{last: map[snapshot.Key]reported{}}, spoken: spoken{sent: map[snapshot.Key]map[string]flown{}}, metrics: newMetrics()}
 	a.table = dispatch.NewTable(config.Node, a.now)
@@ -165,10 +166,10 @@ func (a *agent) close() (err error) {
 	return err
 }
 
-// serve has all parts go on until ctx ends, or one of them cannot. The keys are what their
-// folder had in a state.
-func (a *agent) serve(ctx context.Context, keysRead changes.State) error {
-	ctx, cancel := context.WithCancelCause(ctx)
+// serve has all parts go on until it is asked to end and nothing is open, or one of them cannot.
+// The keys are what their folder had in a state.
+func (a *agent) serve(asked context.Context, keysRead changes.State) error {
+	ctx, cancel := context.WithCancelCause(context.WithoutCancel(asked))
 	defer cancel(nil)
 	if err := a.answer(ctx); err != nil {
 		return err
@@ -192,8 +193,8 @@ func (a *agent) serve(ctx context.Context, keysRead changes.State) error {
 	}
 	brought, left := context.WithCancel(context.WithoutCancel(ctx))
 	defer left()
-	carried := part("data plane", func() error { return a.plane.Run(brought, a.Drain) })
-	copied := part("copy loop", func() error { return a.loop.Run(brought, a.Drain) })
+	carried := part("data plane", func() error { return a.plane.Run(brought, rest) })
+	copied := part("copy loop", func() error { return a.loop.Run(brought, rest) })
 	watched := part("watch", func() error {
 		return a.cluster.Watch(ctx, func(c snapshot.Change) {
 			select {
@@ -202,7 +203,7 @@ func (a *agent) serve(ctx context.Context, keysRead changes.State) error {
 			}
 		})
 	})
-	asked := part("metrics", func() error {
+	learned := part("metrics", func() error {
 		a.ask(ctx)
 		return nil
 	})
@@ -210,20 +211,38 @@ func (a *agent) serve(ctx context.Context, keysRead changes.State) error {
 		a.watchKeys(ctx, keysRead, keysEvery)
 		return nil
 	})
-	a.follow(ctx, told, ticker.C)
-	// Load balancers are to send nobody, then nobody is brought: who still was is taken. The
-	// tables stay meanwhile: with the last one the kernel would translate no packet of what is open.
-	a.health.set(a.table.Health(), false)
+	go func() {
+		a.drain(ctx, asked)
+		cancel(nil)
+	}()
+	a.follow(ctx, asked.Done(), told, ticker.C)
+	// Who was brought before is taken. The tables stay, empty: with the last one the kernel would
+	// translate no packet of what is open.
 	err = errors.Join(ticker.Close(), a.rules.Apply(capture.Wanted{}))
 	time.Sleep(handshake)
 	left()
-	err = errors.Join(err, <-watched, <-asked, <-renewed, <-carried, <-copied, a.link.Close())
+	err = errors.Join(err, <-watched, <-learned, <-renewed, <-carried, <-copied, a.link.Close())
 	a.link = nil
 	return err
 }
 
-// handshake is how long who was brought before may take to be there.
-const handshake = 100 * time.Millisecond
+const (
+	// handshake is how long who was brought before the end may take to be there, and rest how
+	// long what began last may take.
+	handshake = 100 * time.Millisecond
+	rest      = time.Second
+)
+
+// drain waits until a proxy that is asked to end has ended what was open, or may no longer.
+func (a *agent) drain(ctx, asked context.Context) {
+	select {
+	case <-asked.Done():
+	case <-ctx.Done():
+	}
+	ctx, cancel := context.WithTimeout(ctx, a.Drain)
+	defer cancel()
+	a.plane.AwaitOpen(ctx)
+}
 
 // keysEvery is how often is looked whether there are other keys.
 const keysEvery = 10 * time.Second
@@ -246,15 +265,20 @@ func (a *agent) watchKeys(ctx context.Context, since changes.State, every time.D
 	})
 }
 
-// follow takes changes, and measures with each tick, until ctx ends.
-func (a *agent) follow(ctx context.Context, told <-chan snapshot.Change, ticks <-chan struct{}) {
+// follow takes changes, and measures with each tick, until ctx ends. Once it is asked to end
+// load balancers are to send nobody.
+func (a *agent) follow(ctx context.Context, asked <-chan struct{}, told <-chan snapshot.Change, ticks <-chan struct{}) {
 	for {
 		select {
 		case <-ctx.Done():
 			return
+		case <-asked:
+			asked, a.ending = nil, true
+			a.ready.Store(false)
+			a.tellHealth()
 		case c := <-told:
 			a.change(c)
-			if a.ready.CompareAndSwap(false, true) {
+			if !a.ending && a.ready.CompareAndSwap(false, true) {
 				a.log.Info("ready", "node", a.Node, "port", a.Port)
 			}
 		case <-ticks:

@@ -119,13 +119,16 @@ func proxy(t *testing.T, c cluster) (stop func()) {
 }
 
 // begin has a proxy run until end; wait waits for that.
-func begin(t *testing.T, c cluster) (end, wait func()) {
+func begin(t *testing.T, c cluster) (end, wait func()) { return beginWith(t, c, patience) }
+
+// beginWith has what is open then go on for so long.
+func beginWith(t *testing.T, c cluster, drain time.Duration) (end, wait func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	config := agent.Config{
 		Node: "n1", Here: []netip.Addr{netip.MustParseAddr("10.1.0.1")}, Port: 4480, CopyPort: 4483, ReportPort: 4481,
-		Groups: "/sys/fs/cgroup", Admin: "127.0.0.1:4482", Drain: patience,
+		Groups: "/sys/fs/cgroup", Admin: "127.0.0.1:4482", Drain: drain,
 	}
 	go func() { done <- agent.Run(ctx, config, c, slog.New(slog.NewTextHandler(t.Output(), nil))) }()
 	return cancel, func() {

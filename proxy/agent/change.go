@@ -49,7 +49,7 @@ func (a *agent) change(c snapshot.Change) {
 	if fronts || a.behind {
 		a.bring()
 	}
-	a.health.set(a.table.Health(), !a.behind)
+	a.tellHealth()
 }
 
 // catchUp has the kernel bring, once a second, what it could not the last time, and load
@@ -61,8 +61,11 @@ func (a *agent) catchUp() {
 	if a.behind || a.past {
 		a.bring()
 	}
-	a.health.set(a.table.Health(), !a.behind)
+	a.tellHealth()
 }
+
+// tellHealth has load balancers know who is served here, if anybody is.
+func (a *agent) tellHealth() { a.health.set(a.table.Health(), !a.behind && !a.ending) }
 
 // peers are where other nodes take reports.
 func (a *agent) peers() map[string]netip.AddrPort {

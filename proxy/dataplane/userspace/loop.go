@@ -438,6 +438,9 @@ func (l *loop) closeAll() {
 			}
 		}
 		l.counts.open.Add(-1)
+		if c.ended != nil {
+			c.ended()
+		}
 	}
 	l.closing = l.closing[:0]
 	for _, fd := range l.left {

@@ -133,6 +133,34 @@ func (p *Plane) Run(ctx context.Context, drain time.Duration) error {
 	return errors.Join(append(errs, p.Close())...)
 }
 
+// AwaitOpen waits until the connections that are open now have ended, or ctx does. Once.
+func (p *Plane) AwaitOpen(ctx context.Context) {
+	var open sync.WaitGroup
+	for _, l := range p.loops {
+		open.Add(1)
+		if !l.tell(func(l *loop) {
+			for _, s := range l.sides {
+				if s != nil && s == &s.conn.client {
+					open.Add(1)
+					s.conn.ended = open.Done
+				}
+			}
+			open.Done()
+		}) {
+			open.Done()
+		}
+	}
+	none := make(chan struct{})
+	go func() { // Run, or Close, ends all
+		open.Wait()
+		close(none)
+	}()
+	select {
+	case <-none:
+	case <-ctx.Done():
+	}
+}
+
 // Close gives back descriptors, once. Run has done so.
 func (p *Plane) Close() error {
 	var err error

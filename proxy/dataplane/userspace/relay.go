@@ -48,6 +48,7 @@ type conn struct {
 	asked          bool          // the client has said something
 	answered       bool          // the endpoint has
 	closed         bool
+	ended          func() // is told of the end, where somebody waits for it
 }
 
 // side is one of the two sockets, and what is on its way from it to the other.
