@@ -1,7 +1,6 @@
 package httpconnect
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"crypto/tls"
@@ -192,14 +191,15 @@ func (d *Dialer) connect(ctx context.Context, r transport.Request, token string)
 	if err != nil {
 		return early{}, errors.Join(err, conn.Close())
 	}
-	in := bufio.NewReaderSize(conn, headerMax)
-	answer, err := http.ReadResponse(in, &http.Request{Method: http.MethodConnect})
+	in := newBounded(conn)
+	answer, err := http.ReadResponse(in.Reader, &http.Request{Method: http.MethodConnect})
 	if err != nil {
-		return early{}, errors.Join(err, conn.Close())
+		return early{}, errors.Join(in.why(err), conn.Close())
 	}
 	defer answer.Body.Close() // of one that opens a stream there is none
 	if answer.StatusCode != http.StatusOK {
 		return early{}, errors.Join(read(answer, nil), conn.Close())
 	}
-	return early{conn, in}, nil
+	in.lift()
+	return early{conn, in.Reader}, nil
 }

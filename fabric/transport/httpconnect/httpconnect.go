@@ -28,6 +28,8 @@ const (
 	bodyMax   = 8 << 10
 	headerMax = 16 << 10
 	dialTime  = 10 * time.Second
+	// requestTime is how long a request may take from its first byte.
+	requestTime = 10 * time.Second
 )
 
 // leave is what is asked for.

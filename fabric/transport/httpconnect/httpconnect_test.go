@@ -15,6 +15,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"skerry.dev/skerry/fabric/identity"
@@ -49,9 +50,9 @@ func (b backend) Dial(ctx context.Context, _ identity.Name, _ transport.Request)
 
 // fixture is a server, and who may call it.
 type fixture struct {
-	address string
-	config  *tls.Config
-	now     *clock
+	address        string
+	config, server *tls.Config
+	now            *clock
 }
 
 type clock struct {
@@ -76,7 +77,8 @@ func serve(t *testing.T, service func(*net.TCPConn)) fixture {
 	stores := identitytest.Stores(t, "c1", "c2")
 	at := &clock{at: time.Now()}
 	server := httpconnect.NewServer(backend{conntest.Listen(t, service)}, at.now)
-	l, err := tls.Listen("tcp", "127.0.0.1:0", stores["c1"].Server(httpconnect.Protocol))
+	config := stores["c1"].Server(httpconnect.Protocol)
+	l, err := tls.Listen("tcp", "127.0.0.1:0", config)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -91,7 +93,7 @@ func serve(t *testing.T, service func(*net.TCPConn)) fixture {
 			_ = server.Serve(c, name)
 		}
 	})
-	return fixture{l.Addr().String(), stores["c2"].Client("c1", httpconnect.Protocol), at}
+	return fixture{l.Addr().String(), stores["c2"].Client("c1", httpconnect.Protocol), config, at}
 }
 
 // dial connects to an application's side of streams to a target, whose ends come by the
@@ -196,6 +198,88 @@ func TestTokens(t *testing.T) {
 			}
 		}
 	}
+}
+
+// A header without an end is cut short, at whichever side it comes.
+func TestEndlessHeader(t *testing.T) {
+	f := serve(t, conntest.Echo)
+	conn, err := tls.Dial("tcp", f.address, f.config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if err := drone(conn, "POST /v1/leave HTTP/1.1\r\nX: "); err == nil {
+		t.Error("the server takes all of a header")
+	}
+	said := make(chan error, 1)
+	f.answering(t, func(c *tls.Conn) { said <- drone(c, "HTTP/1.1 200 OK\r\nX: ") })
+	_, ended := f.dial(t, web)
+	if err := <-ended; !errors.Is(err, transport.ErrProtocol) {
+		t.Errorf("who calls is told %v", err)
+	}
+	if <-said == nil {
+		t.Error("who calls takes all of a header")
+	}
+}
+
+// drone says more of a header than buffers on the way take.
+func drone(conn net.Conn, head string) error {
+	_, err := io.WriteString(conn, head)
+	for range 1 << 10 {
+		if err == nil {
+			_, err = conn.Write(bytes.Repeat([]byte("x"), 32<<10))
+		}
+	}
+	return err
+}
+
+// answering has a gateway give leave, and answer CONNECT so, in the place of the server.
+func (f *fixture) answering(t *testing.T, connect func(*tls.Conn)) {
+	t.Helper()
+	l, err := tls.Listen("tcp", "127.0.0.1:0", f.server)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	go conntest.Accept(l, func(conn net.Conn) {
+		defer conn.Close()
+		r, err := http.ReadRequest(bufio.NewReader(conn))
+		switch {
+		case err != nil:
+		case r.Method == http.MethodConnect:
+			connect(conn.(*tls.Conn))
+		default:
+			const granted = `{"token":"x"}`
+			_, _ = fmt.Fprintf(conn, "HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s", len(granted), granted)
+		}
+	})
+	f.address = l.Addr().String()
+}
+
+// A request is given up whose rest does not come; a connection on which none begins is kept.
+func TestSlowRequest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		stores := identitytest.Stores(t, "c1", "c2")
+		near, far := net.Pipe()
+		server := httpconnect.NewServer(backend{}, time.Now)
+		ended := make(chan time.Time)
+		go func() {
+			conn := tls.Server(far, stores["c1"].Server(httpconnect.Protocol))
+			_ = server.Serve(conn, identity.Name{})
+			ended <- time.Now()
+		}()
+		conn := tls.Client(near, stores["c2"].Client("c1", httpconnect.Protocol))
+		defer near.Close()
+		if err := conn.Handshake(); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Hour)
+		begin := time.Now()
+		_, _ = io.WriteString(conn, "POST /v1/leave HTTP/1.1\r\n")
+		if took := (<-ended).Sub(begin); took != 10*time.Second {
+			t.Errorf("given up after %s", took)
+		}
+	})
 }
 
 // say says something to the server on a connection of its own, and gives the answer.

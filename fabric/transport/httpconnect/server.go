@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net/http"
 	"sync"
 	"sync/atomic"
@@ -46,9 +47,9 @@ func NewServer(backend transport.Backend, now func() time.Time) *Server {
 
 // Serve answers a peer on a connection whose handshake is done, until it ends.
 func (s *Server) Serve(conn *tls.Conn, peer identity.Name) error {
-	in := bufio.NewReaderSize(conn, headerMax)
+	in := newBounded(conn)
 	for {
-		r, err := http.ReadRequest(in)
+		r, err := nextRequest(conn, in)
 		if err != nil {
 			return err
 		}
@@ -59,6 +60,19 @@ func (s *Server) Serve(conn *tls.Conn, peer identity.Name) error {
 			return err
 		}
 	}
+}
+
+// nextRequest waits until one begins, for as long as that takes: who calls keeps connections. Its
+// rest, and its body, are to come in time.
+func nextRequest(conn *tls.Conn, in *bounded) (*http.Request, error) {
+	_ = conn.SetReadDeadline(time.Time{}) // of one that is over reading tells
+	in.message()
+	if _, err := in.Peek(1); err != nil {
+		return nil, err
+	}
+	_ = conn.SetReadDeadline(time.Now().Add(requestTime))
+	r, err := http.ReadRequest(in.Reader)
+	return r, in.why(err)
 }
 
 // leave answers who asks for it.
@@ -112,7 +126,7 @@ func (s *Server) use(text string, peer identity.Name) (transport.Request, bool) 
 }
 
 // stream opens one and carries it.
-func (s *Server) stream(conn *tls.Conn, in *bufio.Reader, peer identity.Name, r *http.Request) error {
+func (s *Server) stream(conn *tls.Conn, in *bounded, peer identity.Name, r *http.Request) error {
 	const scheme = "Bearer "
 	given := r.Header.Get("Proxy-Authorization") // RFC 9110 section 11.7.1
 	if len(given) < len(scheme) || given[:len(scheme)] != scheme {
@@ -133,9 +147,11 @@ func (s *Server) stream(conn *tls.Conn, in *bufio.Reader, peer identity.Name, r 
 		request.Traffic.End(err)
 		return err
 	}
+	_ = conn.SetReadDeadline(time.Time{}) // of one that is over reading tells
+	in.lift()
 	s.streams.Add(1)
 	defer s.streams.Add(-1)
-	err = transport.Relay(socket{app}, early{half{conn}, in}, request.Traffic)
+	err = transport.Relay(socket{app}, early{half{conn}, in.Reader}, request.Traffic)
 	request.Traffic.End(err)
 	return err
 }
@@ -148,6 +164,33 @@ type early struct {
 
 // Read reads what was read already first.
 func (e early) Read(b []byte) (int, error) { return e.in.Read(b) }
+
+// bounded reads messages of HTTP, each up to a bound: those who read one have no other.
+type bounded struct {
+	*bufio.Reader
+	left io.LimitedReader
+}
+
+func newBounded(conn io.Reader) *bounded {
+	b := &bounded{left: io.LimitedReader{R: conn}}
+	b.Reader = bufio.NewReaderSize(&b.left, headerMax)
+	b.message()
+	return b
+}
+
+// message lets another one be read.
+func (b *bounded) message() { b.left.N = headerMax + bodyMax }
+
+// lift ends the bound: bytes of a stream follow.
+func (b *bounded) lift() { b.left.N = math.MaxInt64 }
+
+// why reading a message failed.
+func (b *bounded) why(err error) error {
+	if err != nil && b.left.N <= 0 {
+		return fmt.Errorf("a message of more than %d bytes: %w", headerMax+bodyMax, transport.ErrProtocol)
+	}
+	return err
+}
 
 // respond writes an answer.
 func respond(w io.Writer, status int, body any) error {
