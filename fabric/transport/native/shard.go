@@ -31,9 +31,12 @@ const (
 
 // shapeOf a block of so many bytes over so many lanes.
 func shapeOf(size, lanes int) shape {
-	data := min((size+pieceLeast-1)/pieceLeast, int(float64(lanes)/(1+1/parityOf)))
+	data := min(packetsOf(size), int(float64(lanes)/(1+1/parityOf)))
 	return shape{data, max(1, int(float64(data)/parityOf))}
 }
+
+// packetsOf a block of so many bytes.
+func packetsOf(size int) int { return (size + pieceLeast - 1) / pieceLeast }
 
 // piece is the length of each of its pieces.
 func (s shape) piece(size int) int { return (size + s.data - 1) / s.data }
@@ -81,7 +84,8 @@ func readShard(r io.Reader) (shard, error) {
 		shape: shape{int(b[12]), int(b[13])}, index: int(b[14]),
 	}
 	pieces := s.shape.data + s.shape.parity
-	whole := s.shape.data > 0 && s.shape.parity > 0 && pieces <= piecesMax && s.index < pieces
+	// Of crumbs a block would be much work, and cost the peer little more than their headers.
+	whole := s.shape.data > 0 && s.shape.parity > 0 && s.shape.data <= packetsOf(s.size) && pieces <= piecesMax && s.index < pieces
 	padding := pieces == 0 && s.index == 0
 	twice := s.isCopy() && s.index <= copyOfOpen && s.size <= copyMost
 	if s.size < 1 || s.size > blockMax || b[15] != 0 || !whole && !padding && !twice {
@@ -90,11 +94,15 @@ func readShard(r io.Reader) (shard, error) {
 	return s, nil
 }
 
-// codecs are the matrices of shapes that were used.
+// codecs are the matrices of shapes that were used of late.
 type codecs struct {
 	mu  sync.Mutex
 	all map[shape]reedsolomon.Encoder
 }
+
+// codecsMost is how many shapes have theirs kept: a peer names the shapes of what it sends, and
+// over thirty lanes it has 22.
+const codecsMost = 32
 
 func (c *codecs) of(s shape) (reedsolomon.Encoder, error) {
 	c.mu.Lock()
@@ -102,11 +110,19 @@ func (c *codecs) of(s shape) (reedsolomon.Encoder, error) {
 	if known := c.all[s]; known != nil {
 		return known, nil
 	}
-	made, err := reedsolomon.New(s.data, s.parity)
-	if err == nil {
-		c.all[s] = made
+	// The library would keep a matrix for all that was ever lost together.
+	made, err := reedsolomon.New(s.data, s.parity, reedsolomon.WithInversionCache(false))
+	if err != nil {
+		return nil, err
 	}
-	return made, err
+	for other := range c.all {
+		if len(c.all) < codecsMost {
+			break
+		}
+		delete(c.all, other) // whichever
+	}
+	c.all[s] = made
+	return made, nil
 }
 
 // cut makes the pieces of a block; those of data are within the given bytes where those
