@@ -183,7 +183,7 @@ func (s *Server) revoked(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
-	if err := identity.AddRevoked(s.folder, r.TLS.PeerCertificates, []byte(list.Revoked)); err != nil {
+	if err := identity.AddRevoked(s.folder, r.TLS.PeerCertificates, []byte(list.Revoked), s.now()); err != nil {
 		s.refuse(w, r, http.StatusBadRequest, err)
 		return
 	}

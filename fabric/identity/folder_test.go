@@ -107,7 +107,7 @@ func TestFolderOfMany(t *testing.T) {
 	do(each, func(i int) error { return identity.Record(folder, fmt.Sprintf("b%d", i), c1[0]) })
 	do(rotations, func(int) error { _, err := identity.Rotate(folder, newKey(t), time.Now()); return err })
 	do(rotations, func(int) error { _, err := identity.RevokeName(folder, "c1", time.Now()); return err })
-	do(rotations, func(int) error { return identity.AddRevoked(folder, c1, list) })
+	do(rotations, func(int) error { return identity.AddRevoked(folder, c1, list, time.Now()) })
 	all.Wait()
 	issued, err := identity.ListIssued(folder, time.Now())
 	if err != nil || len(issued) != 2*each+1 {

@@ -3,6 +3,7 @@ package identity
 import (
 	"bufio"
 	"crypto/x509"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"math/big"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 )
@@ -24,11 +26,13 @@ type Issued struct {
 	Name   string    `json:"name"`
 	Serial string    `json:"serial"`
 	Until  time.Time `json:"until"`
+	// Key identifies that of an authority; those of before have none.
+	Key string `json:"key,omitempty"`
 }
 
 // Record notes a certificate that the authority of a folder has signed, before anybody gets it.
 func Record(folder, name string, c *x509.Certificate) error {
-	line, err := json.Marshal(Issued{name, c.SerialNumber.Text(serialBase), c.NotAfter})
+	line, err := json.Marshal(Issued{name, c.SerialNumber.Text(serialBase), c.NotAfter, hex.EncodeToString(c.SubjectKeyId)})
 	if err != nil {
 		return err
 	}
@@ -56,8 +60,12 @@ func appendLine(path string, line []byte) error {
 }
 
 // ListIssued lists what the authority of a folder has signed, but for what has expired.
-func ListIssued(folder string, now time.Time) (all []Issued, err error) {
-	path := filepath.Join(folder, issuedFile)
+func ListIssued(folder string, now time.Time) ([]Issued, error) {
+	all, err := readIssued(filepath.Join(folder, issuedFile))
+	return slices.DeleteFunc(all, func(one Issued) bool { return !now.Before(one.Until) }), err
+}
+
+func readIssued(path string) (all []Issued, err error) {
 	f, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -75,9 +83,7 @@ func ListIssued(folder string, now time.Time) (all []Issued, err error) {
 		if err := json.Unmarshal(lines.Bytes(), &one); err != nil {
 			return nil, fmt.Errorf("%s:%d: %w", path, n, err)
 		}
-		if now.Before(one.Until) {
-			all = append(all, one)
-		}
+		all = append(all, one)
 	}
 	return all, lines.Err()
 }

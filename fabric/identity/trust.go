@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"crypto/tls"
 	"crypto/x509"
-	"encoding/pem"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -177,63 +176,6 @@ func UpdateTrust(folder string, trusted, revoked []byte) error {
 	return WriteTrust(folder, trusted, revoked)
 }
 
-// AddRevoked takes a cluster's lists over into the folder of a fabric's authority: those
-// that its authority, which shows a chain, has signed, in the place of the one before.
-func AddRevoked(folder string, chain []*x509.Certificate, text []byte) error {
-	return Locked(folder, func() error { return addRevoked(folder, chain, text) })
-}
-
-func addRevoked(folder string, chain []*x509.Certificate, text []byte) error {
-	trusted, before, err := ReadTrust(folder)
-	if err != nil {
-		return err
-	}
-	lists, err := parseBlocks("what is revoked", text, "X509 CRL", x509.ParseRevocationList)
-	if err != nil {
-		return err
-	}
-	var out bytes.Buffer
-	keep := func(list *x509.RevocationList) {
-		_ = pem.Encode(&out, &pem.Block{Type: "X509 CRL", Bytes: list.Raw}) // a buffer does not fail
-	}
-	if len(before) > 0 {
-		old, err := parseBlocks(folder, before, "X509 CRL", x509.ParseRevocationList)
-		if err != nil {
-			return err
-		}
-		for _, list := range old {
-			if list.CheckSignatureFrom(chain[0]) != nil {
-				keep(list)
-			}
-		}
-	}
-	for _, list := range lists {
-		if list.CheckSignatureFrom(chain[0]) == nil {
-			keep(list)
-		}
-	}
-	return UpdateTrust(folder, trusted, out.Bytes())
-}
-
-// OwnRevoked gives the lists of a folder that its own authority has signed.
-func OwnRevoked(folder string) ([]byte, error) {
-	a, _, err := LoadAuthority(folder)
-	if err != nil {
-		return nil, err
-	}
-	lists, err := readRevoked(filepath.Join(folder, revokedFile))
-	if err != nil {
-		return nil, err
-	}
-	var out bytes.Buffer
-	for _, list := range lists {
-		if list.CheckSignatureFrom(a.Root()) == nil {
-			_ = pem.Encode(&out, &pem.Block{Type: "X509 CRL", Bytes: list.Raw}) // a buffer does not fail
-		}
-	}
-	return out.Bytes(), nil
-}
-
 // MergeTrust replaces the trust of an authority's folder, but for the lists that it has
 // signed itself: nobody else knows better what those have.
 func MergeTrust(folder string, trusted, revoked []byte) error {
@@ -278,6 +220,9 @@ func writeRevoked(folder string, revoked []byte) error {
 	}
 	if _, err := parseBlocks(path, revoked, "X509 CRL", x509.ParseRevocationList); err != nil {
 		return err
+	}
+	if len(revoked) > fileBytesMax { // who reads it would take nothing of the folder
+		return fmt.Errorf("%s would have %d bytes: %w", path, len(revoked), ErrFolder)
 	}
 	return put(path, revoked)
 }
