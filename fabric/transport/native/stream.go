@@ -208,7 +208,8 @@ func (s *stream) saysAll(n int) bool {
 }
 
 // finish tells the peer that no more bytes come, behind a last frame that has some, or none; who
-// was called and has passed on all, that it is done.
+// was called and has passed on all, that it is done. Where the client's end comes while this one
+// is written, the second of both tells so, for the peer takes it to have all by then.
 func (s *stream) finish(last []byte) {
 	k := kindFIN
 	s.mu.Lock()
@@ -224,7 +225,14 @@ func (s *stream) finish(last []byte) {
 		s.fail(err)
 		return
 	}
-	s.close(func() { s.mine = false })
+	done := false
+	s.close(func() {
+		s.mine = false
+		done = s.c.open != nil && k == kindFIN && !s.theirs && s.err == nil
+	})
+	if done {
+		s.c.tell(kindDone, s.id, nil)
+	}
 }
 
 // peerFinished passes the end of the peer's direction on.
@@ -236,7 +244,7 @@ func (s *stream) peerFinished() {
 	done := false
 	s.close(func() {
 		s.theirs = false
-		done = s.c.open != nil && s.said && s.err == nil
+		done = s.c.open != nil && !s.mine && s.err == nil
 	})
 	if done {
 		go s.c.tell(kindDone, s.id, nil) // who reads never waits to write

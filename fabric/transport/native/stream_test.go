@@ -125,6 +125,61 @@ func TestEndsWithConnection(t *testing.T) {
 	}
 }
 
+// The word that all of a stream was passed on goes once, and never before the last of what the
+// service says, however its end and the client's meet.
+func TestDoneAfterLast(t *testing.T) {
+	frame := func(k kind, n int) []byte {
+		b := make([]byte, headerBytes)
+		header{k, n, 1}.put(b)
+		return b
+	}
+	data := append(frame(kindData, 6), "answer"...)
+	apart := slices.Concat(data, frame(kindFIN, 0), frame(kindDone, 0))
+	for name, c := range map[string]struct {
+		ends func(s *stream)
+		want []byte
+	}{
+		"the client first": {func(s *stream) { s.peerFinished(); s.pump() }, slices.Concat(data, frame(kindDone, 0))},
+		"the client last":  {func(s *stream) { s.pump(); s.peerFinished() }, apart},
+		"the client while the service's end waits": {func(s *stream) {
+			s.c.writing.Lock()
+			pumped := make(chan struct{})
+			go func() { s.pump(); close(pumped) }()
+			conntest.Await(t, "an end to tell", func() bool { s.mu.Lock(); defer s.mu.Unlock(); return s.said })
+			s.peerFinished()
+			time.Sleep(50 * time.Millisecond)
+			if s.c.telling.Load() != 0 {
+				t.Error("the word goes first if it can")
+			}
+			s.c.writing.Unlock()
+			<-pumped
+		}, apart},
+	} {
+		app, service := conntest.Pair(t)
+		if _, err := service.Write([]byte("answer")); err != nil {
+			t.Fatal(err)
+		}
+		_ = service.CloseWrite()
+		conntest.Await(t, "the end", legOf(app).closed)
+		var w written
+		of := newConnection(&w, newBuffers())
+		of.open = func(*connection, *stream, transport.Request) {}
+		s, err := of.begin(transport.NewTraffic(time.Now()))
+		if err != nil || !s.join(app) {
+			t.Fatal(err)
+		}
+		c.ends(s)
+		conntest.Await(t, "the word", func() bool {
+			of.writing.Lock()
+			defer of.writing.Unlock()
+			return bytes.Equal(bytes.Join(w.calls, nil), c.want)
+		})
+		if err := s.wait(); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
 // What a service says before it ends goes with its end, but not where it might say more.
 func TestSaysAll(t *testing.T) {
 	for _, ends := range []bool{true, false} {
