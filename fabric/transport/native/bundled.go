@@ -70,12 +70,58 @@ func (u *bundled) leave() bool {
 	return len(u.ahead) == 0
 }
 
+// bundling is what a connection has to do with bundles.
+type bundling struct {
+	bundled atomic.Pointer[bundled]
+	offers  offers
+}
+
+// offers are what the peer is to be told of bundles. Who decides never waits to write: of what was
+// decided while one was written the last is told.
+type offers struct {
+	mu      sync.Mutex
+	next    []byte // a frame
+	number  uint32 // of next
+	telling bool
+}
+
 // offerBundle tells the peer that blocks may come and go by a bundle, or with 0 for its
 // number that none are to go.
 func (c *connection) offerBundle(id bundleID, number uint32) {
 	b := append(make([]byte, headerBytes, headerBytes+bundleBytes), id[:]...)
-	if err := c.out(kindBundle, 0, binary.BigEndian.AppendUint32(b, number)); err != nil {
-		c.end(err)
+	o := &c.offers
+	o.mu.Lock()
+	o.next, o.number = binary.BigEndian.AppendUint32(b, number), number
+	begins := !o.telling
+	o.telling = true
+	o.mu.Unlock()
+	if begins {
+		go c.tellOffers()
+	}
+}
+
+// unoffer has the peer not told of an offer that waits.
+func (o *offers) unoffer() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.number != 0 {
+		o.next = nil
+	}
+}
+
+func (c *connection) tellOffers() {
+	for {
+		o := &c.offers
+		o.mu.Lock()
+		frame := o.next
+		o.next, o.telling = nil, frame != nil
+		o.mu.Unlock()
+		if frame == nil {
+			return
+		}
+		if err := c.out(kindBundle, 0, frame); err != nil {
+			c.end(err)
+		}
 	}
 }
 
@@ -218,6 +264,6 @@ func (c *connection) bundleOffered(id bundleID, number uint32) error {
 		}
 	}
 	u.active.Store(true)
-	go c.offerBundle(id, number)
+	c.offerBundle(id, number)
 	return nil
 }

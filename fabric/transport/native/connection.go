@@ -28,7 +28,7 @@ type connection struct {
 	own     bool // it is not a place on one that is shared
 	buffers *buffers
 	side
-	bundled atomic.Pointer[bundled]
+	bundling
 
 	writing sync.Mutex
 	ponging atomic.Bool

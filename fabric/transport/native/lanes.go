@@ -101,8 +101,12 @@ func (p *Pool) offerTo(c *connection) {
 func (c *connection) useBundle(b *bundle, use bool) {
 	u := c.bundled.Load()
 	if !use {
-		if u != nil && u.active.Swap(false) {
+		switch {
+		case u == nil:
+		case u.active.Swap(false):
 			c.offerBundle(u.id, 0)
+		default: // the peer has not answered yet, and perhaps not heard
+			c.offers.unoffer()
 		}
 		return
 	}
