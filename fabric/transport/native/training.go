@@ -2,6 +2,7 @@ package native
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"golang.org/x/sync/semaphore"
@@ -157,10 +158,19 @@ func (t *Training) lane(l *lane, from bool) {
 	t.teach(padding{l.leg, idle, pad, func(b []byte) error { _, err := l.conn.Write(b); return err }}, laneTraining)
 }
 
+// turnLong is how long a turn lasts at most. A lesson takes some round trips, but one whose peer is
+// gone waits to write for as long as TCP tries, and would have no other gateway's path be learnt.
+const turnLong = 10 * time.Second
+
 // turn waits for one, and gives what ends that.
 func turn(turns *semaphore.Weighted, weight int64) (done func()) {
 	_ = turns.Acquire(context.Background(), weight) // which never ends
-	return func() { turns.Release(weight) }
+	over := sync.OnceFunc(func() { turns.Release(weight) })
+	late := time.AfterFunc(turnLong, over)
+	return func() {
+		late.Stop()
+		over()
+	}
 }
 
 // padding is bytes for nobody that go out over a leg while it is idle.

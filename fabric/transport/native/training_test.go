@@ -2,7 +2,10 @@ package native
 
 import (
 	"testing"
+	"testing/synctest"
 	"time"
+
+	"golang.org/x/sync/semaphore"
 )
 
 // Training ends with the budget, and where it would cost others something.
@@ -131,4 +134,24 @@ func TestBudget(t *testing.T) {
 	if got := extra.Training.Load(); got < perHour/2 || got > perHour/2+4<<10 {
 		t.Errorf("%d bytes are counted", got)
 	}
+}
+
+// A lesson that waits to write for ever keeps no other from learning.
+func TestTurnEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		turns := semaphore.NewWeighted(lanesAtOnce)
+		late := turn(turns, lanesAtOnce)
+		begin := time.Now()
+		next := turn(turns, lanesAtOnce)
+		if took := time.Since(begin); took != turnLong {
+			t.Errorf("the next waits for %s", took)
+		}
+		late() // which gives nothing back twice
+		next()
+		next = turn(turns, lanesAtOnce)
+		if turns.TryAcquire(1) {
+			t.Error("two have the turn")
+		}
+		next()
+	})
 }
