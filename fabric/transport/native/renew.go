@@ -12,7 +12,7 @@ func (p *Pool) Renew() {
 	s := p.shared
 	p.mu.Unlock()
 	if s != nil {
-		p.forsake(s)
+		p.excuse(s)
 	}
 	p.retireAll()
 	p.replaceBundle(nil)

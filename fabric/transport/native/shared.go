@@ -61,13 +61,13 @@ func (p *Pool) join(ctx context.Context) error {
 		return err
 	}
 	p.mu.Lock()
-	p.shared = s
+	p.shared, p.sight.asked = s, time.Time{} // the gateway has shaken hands
 	p.mu.Unlock()
 	p.finish() // of a pool that was closed meanwhile
 	go p.ask(s)
 	go func() {
 		if one, err := s.AcceptStream(); err == nil { // the gateway leaves
-			p.forsake(s)
+			p.excuse(s)
 			_ = one.Close() // that was all
 			p.want()
 		}
@@ -81,13 +81,13 @@ func (p *Pool) join(ctx context.Context) error {
 	return nil
 }
 
-// forsake begins no more streams on a connection that streams share.
-func (p *Pool) forsake(s *session) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.shared == s {
-		p.shared, p.sight.asked = nil, time.Time{} // who dials learns more
-	}
+// forsake begins no more streams on a connection that streams share. An answer that the gateway
+// owes it still owes: where it is gone, this connection is the first that ends of that.
+func (p *Pool) forsake(s *session) { p.see(s, func() { p.shared = nil }) }
+
+// excuse does so where nothing is wrong with the gateway.
+func (p *Pool) excuse(s *session) {
+	p.see(s, func() { p.shared, p.sight.asked = nil, time.Time{} })
 }
 
 // session is a connection that streams share.

@@ -37,6 +37,28 @@ func TestSight(t *testing.T) {
 	}
 }
 
+// A gateway that owes an answer is not ready when the connection ends on which it was asked, though
+// others to it seem open yet; it is when it has left that one, or the pool has.
+func TestSilentWithoutSession(t *testing.T) {
+	for name, c := range map[string]struct {
+		end   func(*Pool, *session)
+		ready bool
+	}{
+		"the connection ends": {(*Pool).forsake, false},
+		"the gateway leaves":  {(*Pool).excuse, true},
+		"renewed":             {func(p *Pool, _ *session) { p.Renew() }, true},
+	} {
+		near, _ := conntest.Pair(t)
+		p, s := NewPool("", nil, Options{}), new(session)
+		p.put(&connection{conn: near, own: true})
+		p.shared = s
+		p.sight.ask(time.Now().Add(-time.Minute))
+		if c.end(p, s); p.Path().Ready != c.ready {
+			t.Errorf("%s: ready %t", name, p.Path().Ready)
+		}
+	}
+}
+
 // A queue stands on a path where the round trip is longer than the least by a quarter.
 func TestCrowded(t *testing.T) {
 	for _, c := range []struct {
