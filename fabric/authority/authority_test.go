@@ -286,6 +286,60 @@ func TestKeeper(t *testing.T) {
 	})
 }
 
+// While the fabric's authority is away, gateways get what the cluster's can give them.
+func TestKeeperAlone(t *testing.T) {
+	f := serve(t)
+	dir := t.TempDir()
+	c1 := filepath.Join(dir, "c1")
+	if _, err := authority.Join(t.Context(), f.token(t, "c1"), c1, newKey(t)); err != nil {
+		t.Fatal(err)
+	}
+	own, trusted, err := identity.LoadAuthority(c1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var gateways []string
+	for _, lasts := range []time.Duration{time.Hour, 400 * 24 * time.Hour} { // the second for as long as the cluster's
+		name, key := fmt.Sprintf("g%d", len(gateways)), newKey(t)
+		chain, err := own.Gateway(name, key.Public(), time.Now(), lasts)
+		if err == nil {
+			err = identity.Write(filepath.Join(dir, name), key, chain, trusted)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		gateways = append(gateways, filepath.Join(dir, name))
+	}
+	ends := func(folder string) time.Time {
+		i, err := identity.Load(folder)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, end := i.Validity()
+		return end
+	}
+	before := ends(gateways[0])
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.Close() // nobody is there
+	k := authority.Keeper{
+		Address: l.Addr().String(), Cluster: c1, Gateways: append([]string{filepath.Join(dir, "none")}, gateways...), GatewayLasts: time.Hour,
+		Key: identity.ECDSA, Now: func() time.Time { return time.Now().Add(300 * 24 * time.Hour) }, Log: slog.New(slog.NewTextHandler(f.log, nil)),
+	}
+	err = k.Once(t.Context())
+	if err == nil || !strings.Contains(err.Error(), "refused") || !strings.Contains(err.Error(), "none") {
+		t.Errorf("got %v", err)
+	}
+	if after := ends(gateways[0]); !after.After(before) {
+		t.Errorf("a gateway's certificate ends %s, and was to end %s", after, before)
+	}
+	if strings.Contains(f.log.String(), "gateway/g1") {
+		t.Error("a certificate was renewed that cannot last longer")
+	}
+}
+
 // What a cluster revokes once its authority was renewed holds for gateways of before.
 func TestRevokedAfterRenewal(t *testing.T) {
 	f := serve(t)

@@ -2,6 +2,7 @@ package authority
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"time"
@@ -52,34 +53,42 @@ func (k Keeper) Run(ctx context.Context) error {
 	}
 }
 
-// Once renews what is due, and passes on what is to be believed.
+// Once renews what is due, and passes on what is to be believed: to gateways also where the
+// fabric's authority is away, since the cluster's own signs theirs.
 func (k Keeper) Once(ctx context.Context) error {
-	// First its own list: that of the answer has it then.
-	if err := Publish(ctx, k.Address, k.Cluster); err != nil {
-		return err
-	}
-	if err := Update(ctx, k.Address, k.Cluster); err != nil {
-		return err
-	}
-	own, trusted, err := identity.LoadAuthority(k.Cluster)
+	failed := []error{k.follow(ctx)}
+	own, _, err := identity.LoadAuthority(k.Cluster)
 	if err != nil {
-		return err
-	}
-	// The first of those to believe is the newest.
-	if due(own.Root().NotBefore, own.Root().NotAfter, k.Now()) || own.Root().CheckSignatureFrom(trusted[0]) != nil {
-		if err := k.renew(ctx); err != nil {
-			return err
-		}
-		if own, _, err = identity.LoadAuthority(k.Cluster); err != nil {
-			return err
-		}
+		return errors.Join(append(failed, err)...)
 	}
 	for _, folder := range k.Gateways {
 		if err := k.gateway(own, folder); err != nil {
-			return fmt.Errorf("gateway %s: %w", folder, err)
+			failed = append(failed, fmt.Errorf("gateway %s: %w", folder, err))
 		}
 	}
-	return nil
+	return errors.Join(failed...)
+}
+
+// follow has the cluster's authority have what the fabric's tells, and a certificate.
+func (k Keeper) follow(ctx context.Context) error {
+	// First its own list: that of the answer has it then. One that is refused keeps nobody from
+	// hearing what others have revoked.
+	refused := Publish(ctx, k.Address, k.Cluster)
+	if refused != nil && !errors.Is(refused, ErrRefused) {
+		return refused
+	}
+	if err := Update(ctx, k.Address, k.Cluster); err != nil {
+		return errors.Join(refused, err)
+	}
+	own, trusted, err := identity.LoadAuthority(k.Cluster)
+	if err != nil {
+		return errors.Join(refused, err)
+	}
+	// The first of those to believe is the newest.
+	if due(own.Root().NotBefore, own.Root().NotAfter, k.Now()) || own.Root().CheckSignatureFrom(trusted[0]) != nil {
+		err = k.renew(ctx)
+	}
+	return errors.Join(refused, err)
 }
 
 func (k Keeper) renew(ctx context.Context) error {
@@ -103,7 +112,8 @@ func (k Keeper) gateway(own identity.Authority, folder string) error {
 		return err
 	}
 	begin, end := i.Validity()
-	if !due(begin, end, k.Now()) && i.Under(own.Root()) {
+	longer := end.Before(own.Root().NotAfter) // another would last no longer than who signs it
+	if i.Under(own.Root()) && !(due(begin, end, k.Now()) && longer) {
 		return identity.UpdateTrust(folder, trusted, revoked)
 	}
 	key, err := identity.NewKey(k.Key)
