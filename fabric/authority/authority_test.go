@@ -340,6 +340,46 @@ func TestKeeperAlone(t *testing.T) {
 	}
 }
 
+// Whoever asks is told whom to believe, but a cluster alone may wait for news.
+func TestTrustWaits(t *testing.T) {
+	f := serve(t)
+	c1 := filepath.Join(t.TempDir(), "c1")
+	if _, err := authority.Join(t.Context(), f.token(t, "c1"), c1, newKey(t)); err != nil {
+		t.Fatal(err)
+	}
+	trusted, revoked, err := identity.ReadTrust(f.folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	version := authority.Trust{Trusted: string(trusted), Revoked: string(revoked)}.Version()
+	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
+	for known, status := range map[string]int{"": 200, "another": 200, version: 403} {
+		r, err := http.NewRequest(http.MethodGet, "https://"+f.address+"/v1/trust?known="+known, http.NoBody)
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer, err := client.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer.Body.Close()
+		if answer.StatusCode != status {
+			t.Errorf("who knows %q: status %d, want %d", known, answer.StatusCode, status)
+		}
+	}
+	heard := make(chan error, 1)
+	go func() { heard <- authority.Follow(t.Context(), f.address, c1) }()
+	if _, err := identity.Rotate(f.folder, newKey(t), time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-heard; err != nil {
+		t.Error(err)
+	}
+	if now, _, err := identity.ReadTrust(c1); err != nil || bytes.Equal(now, trusted) {
+		t.Errorf("no news: %v", err)
+	}
+}
+
 // What a cluster revokes once its authority was renewed holds for gateways of before.
 func TestRevokedAfterRenewal(t *testing.T) {
 	f := serve(t)

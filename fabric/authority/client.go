@@ -105,7 +105,7 @@ func update(ctx context.Context, address, folder string, wait bool) error {
 	if err != nil {
 		return err
 	}
-	_, trusted, err := identity.LoadAuthority(folder)
+	a, trusted, err := identity.LoadAuthority(folder)
 	if err != nil {
 		return err
 	}
@@ -115,7 +115,7 @@ func update(ctx context.Context, address, folder string, wait bool) error {
 		path += "?known=" + version
 	}
 	var t Trust
-	if err := newCaller(address, known(trusted), nil).ask(ctx, path, nil, &t); err != nil || t.Version() == version {
+	if err := newCaller(address, known(trusted), a.Certificate()).ask(ctx, path, nil, &t); err != nil || t.Version() == version {
 		return err
 	}
 	return identity.MergeTrust(folder, []byte(t.Trusted), []byte(t.Revoked))

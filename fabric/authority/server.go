@@ -205,8 +205,22 @@ func (s *Server) caller(w http.ResponseWriter, r *http.Request) (cluster string,
 	return cluster, true
 }
 
-// trust tells whom to believe, when that is something else than the caller knows.
+// trust tells whom to believe: to a cluster when that is something else than it knows. Others are
+// told what there is now, but wait for nothing.
 func (s *Server) trust(w http.ResponseWriter, r *http.Request) {
+	known := r.URL.Query().Get("known")
+	t, err := s.current()
+	switch {
+	case err != nil:
+		s.refuse(w, r, http.StatusInternalServerError, err)
+		return
+	case t.Version() != known:
+		answer(w, t)
+		return
+	}
+	if _, ok := s.caller(w, r); !ok {
+		return
+	}
 	select {
 	case s.waiters <- struct{}{}:
 		defer func() { <-s.waiters }()
@@ -214,23 +228,18 @@ func (s *Server) trust(w http.ResponseWriter, r *http.Request) {
 		s.refuse(w, r, http.StatusServiceUnavailable, fmt.Errorf("%d wait already", waitersMax))
 		return
 	}
-	known, end := r.URL.Query().Get("known"), s.now().Add(trustWait)
-	for {
-		t, err := s.current()
-		if err != nil {
-			s.refuse(w, r, http.StatusInternalServerError, err)
-			return
-		}
-		if t.Version() != known || s.now().After(end) {
-			answer(w, t)
-			return
-		}
+	for end := s.now().Add(trustWait); t.Version() == known && !s.now().After(end); {
 		select {
 		case <-r.Context().Done():
 			return
 		case <-time.After(trustPoll):
 		}
+		if t, err = s.current(); err != nil {
+			s.refuse(w, r, http.StatusInternalServerError, err)
+			return
+		}
 	}
+	answer(w, t)
 }
 
 func (s *Server) current() (Trust, error) {
