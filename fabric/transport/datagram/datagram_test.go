@@ -31,13 +31,19 @@ type backend struct {
 	mu     sync.Mutex
 	warned []error
 	denies bool
+	// allowed is called when it has allowed a flow, if there is one.
+	allowed func()
 }
 
 func (b *backend) Allow(identity.Name, transport.Request) error {
 	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.denies {
+	denies, allowed := b.denies, b.allowed
+	b.mu.Unlock()
+	if denies {
 		return &transport.Refusal{Code: transport.Denied}
+	}
+	if allowed != nil {
+		allowed()
 	}
 	return nil
 }
@@ -267,6 +273,36 @@ func TestEnds(t *testing.T) {
 	if !conntest.Eventually(func() bool { return runtime.NumGoroutine() <= before }) {
 		b := make([]byte, 1<<20)
 		t.Errorf("%d goroutines, before there were %d:\n%s", runtime.NumGoroutine(), before, b[:runtime.Stack(b, true)])
+	}
+}
+
+// A flow that is forbidden in the moment in which it begins does not outlast that.
+func TestForbiddenMeanwhile(t *testing.T) {
+	b := &backend{address: echo(t)}
+	p := newPair(t, b, straight)
+	var once sync.Once
+	b.mu.Lock()
+	b.allowed = func() {
+		once.Do(func() {
+			b.mu.Lock()
+			b.denies = true
+			b.mu.Unlock()
+			p.server.Recheck(p.stores["c1"].CheckCaller)
+		})
+	}
+	b.mu.Unlock()
+	f, _, ended := p.open(t)
+	f.Send([]byte("x"))
+	select {
+	case code := <-ended:
+		if code != transport.Denied {
+			t.Errorf("it ends by %s", code)
+		}
+	case <-time.After(5 * time.Second):
+		t.Error("it goes on")
+	}
+	for _, c := range p.server.connections() {
+		conntest.Await(t, "no request", func() bool { return len(c.asked()) == 0 })
 	}
 }
 

@@ -219,13 +219,13 @@ func (s *Server) answer(c *served, f *Flow, socket *socket) {
 	}
 	if err == nil {
 		r.Traffic = f.traffic
+		c.remember(f, r) // before it is allowed: what forbids it from then on finds it
 		err = s.open(c, r, socket)
 	}
 	if err != nil {
 		f.End(transport.CodeOf(err))
 		return
 	}
-	c.remember(f, r)
 	c.attach(f, func(datagram []byte) {
 		sent, err := socket.write(datagram)
 		if err != nil {
