@@ -232,19 +232,6 @@ func (p *Pool) beginLocked() {
 	}
 }
 
-// place opens one on the connection that streams share. Before there is one, it dials.
-func (p *Pool) place(ctx context.Context, s *session) (*connection, error) {
-	if s == nil {
-		return p.dial(ctx)
-	}
-	one, err := s.OpenStream()
-	if err != nil { // it has ended, or the peer leaves
-		p.forsake(s)
-		return nil, fmt.Errorf("share the connection to %s: %w", p.address, err)
-	}
-	return p.run(one, s.conn, false)
-}
-
 // learn has a connection get to know its path before it is free.
 func (p *Pool) learn(c *connection) {
 	p.options.Peer.Training.call(c)

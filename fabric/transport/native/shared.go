@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"sync"
 	"time"
 
 	"github.com/hashicorp/yamux"
@@ -81,6 +82,21 @@ func (p *Pool) join(ctx context.Context) error {
 	return nil
 }
 
+// place opens one on the connection that streams share. Before there is one, it dials.
+func (p *Pool) place(ctx context.Context, s *session) (*connection, error) {
+	if s == nil {
+		return p.dial(ctx)
+	}
+	one, err := s.place()
+	if err != nil {
+		if !errors.Is(err, errCrowded) { // it has ended, or the peer leaves
+			p.forsake(s)
+		}
+		return nil, fmt.Errorf("share the connection to %s: %w", p.address, err)
+	}
+	return p.run(one, s.conn, false)
+}
+
 // forsake begins no more streams on a connection that streams share. An answer that the gateway
 // owes it still owes: where it is gone, this connection is the first that ends of that.
 func (p *Pool) forsake(s *session) { p.see(s, func() { p.shared = nil }) }
@@ -93,7 +109,22 @@ func (p *Pool) excuse(s *session) {
 // session is a connection that streams share.
 type session struct {
 	*yamux.Session
-	conn *tls.Conn
+	conn    *tls.Conn
+	opening sync.Mutex
+}
+
+// errCrowded says that as many streams share a connection as may.
+var errCrowded = errors.New("too many streams share the connection")
+
+// place takes one on it. Beyond those that may be there the gateway would end it at once, and with
+// it a stream that could have gone elsewhere.
+func (s *session) place() (net.Conn, error) {
+	s.opening.Lock()
+	defer s.opening.Unlock()
+	if s.NumStreams() >= sharedMost {
+		return nil, errCrowded
+	}
+	return s.OpenStream()
 }
 
 // ServeShared answers a peer on a connection that streams share.
