@@ -38,6 +38,8 @@ type udpFront struct {
 	// clients have their flows by address, the one first whose client has been silent for
 	// the longest.
 	clients map[netip.Addr]*list.List
+	// all of them, in the same order.
+	all list.List
 }
 
 // flowKey is who calls, and where.
@@ -59,8 +61,9 @@ type clientFlow struct {
 	why        string
 	forgetting bool
 	// tries are those that were refused: another begins with another gateway.
-	tries   int
-	element *list.Element
+	tries int
+	// element is that of the client's list, among that of all.
+	element, among *list.Element
 }
 
 // Bounds of a front.
@@ -68,7 +71,7 @@ const (
 	// clientFlowsMax is how many flows a client's address has: of more, the one that has
 	// been silent for the longest gives way.
 	clientFlowsMax = 1024
-	// frontFlowsMax is how many there are in all, with those that were refused.
+	// frontFlowsMax is how many there are in all, with those that were refused; likewise.
 	frontFlowsMax = 8192
 )
 
@@ -141,32 +144,39 @@ func (f *udpFront) flow(key flowKey) *datagram.Flow {
 		}
 	}
 	f.clients[key.client.Addr()].MoveToBack(one.element)
+	f.all.MoveToBack(one.among)
 	if one.flow == nil && !f.leaving.Load() && !time.Now().Before(one.until) {
 		f.openLocked(one)
 	}
 	return one.flow
 }
 
-// addLocked makes room for a client's flow, if there is any.
+// addLocked makes room for a client's flow, unless the gateway leaves.
 func (f *udpFront) addLocked(key flowKey) *clientFlow {
-	if f.leaving.Load() || len(f.flows) >= frontFlowsMax {
+	if f.leaving.Load() {
 		return nil
 	}
-	of := f.clients[key.client.Addr()]
-	if of != nil && of.Len() >= clientFlowsMax {
-		oldest := of.Front().Value.(*clientFlow)
-		f.removeLocked(oldest)
-		oldest.end(transport.Overloaded)
-		of = f.clients[key.client.Addr()]
+	if of := f.clients[key.client.Addr()]; of != nil && of.Len() >= clientFlowsMax {
+		f.giveWayLocked(of.Front())
+	} else if f.all.Len() >= frontFlowsMax {
+		f.giveWayLocked(f.all.Front())
 	}
+	of := f.clients[key.client.Addr()]
 	if of == nil {
 		of = list.New()
 		f.clients[key.client.Addr()] = of
 	}
 	one := &clientFlow{key: key}
-	one.element = of.PushBack(one)
+	one.element, one.among = of.PushBack(one), f.all.PushBack(one)
 	f.flows[key] = one
 	return one
+}
+
+// giveWayLocked ends a flow for another.
+func (f *udpFront) giveWayLocked(e *list.Element) {
+	oldest := e.Value.(*clientFlow)
+	f.removeLocked(oldest)
+	oldest.end(transport.Overloaded)
 }
 
 // caller is the client as peers are told of it.
@@ -268,6 +278,7 @@ func (f *udpFront) removeLocked(one *clientFlow) {
 		return
 	}
 	delete(f.flows, one.key)
+	f.all.Remove(one.among)
 	client := one.key.client.Addr()
 	f.clients[client].Remove(one.element)
 	if f.clients[client].Len() == 0 {
