@@ -47,12 +47,19 @@ func (p *Pool) bind(ctx context.Context) error {
 	if err := dials.Wait(); err != nil {
 		return err
 	}
+	if b.over() {
+		p.want() // perhaps another
+		return nil
+	}
 	p.offer(true)
 	return nil
 }
 
-// lane dials one of a bundle.
+// lane dials one of a bundle, unless that is over.
 func (p *Pool) lane(ctx context.Context, b *bundle, i int) error {
+	if b.over() {
+		return nil
+	}
 	conn, err := p.dialTLS(ctx, ProtocolLane)
 	if err != nil {
 		return err
@@ -62,6 +69,9 @@ func (p *Pool) lane(ctx context.Context, b *bundle, i int) error {
 	}
 	l := newLane(conn)
 	b.lanes[i].Store(l)
+	if b.over() { // who has ended it may not have seen this one
+		l.end()
+	}
 	go func() {
 		_ = l.run(b, p.options.Peer.Training, false) // the bundle is told
 		b.ended(i, l)
@@ -145,16 +155,19 @@ func (s *Server) ServeLane(conn net.Conn, peer identity.Name) error {
 	_ = conn.SetReadDeadline(time.Time{})
 	k := bundleKey{peer, bundleID(join[:])}
 	i, of := int(join[joinBytes-2]), int(join[joinBytes-1])
+	if i >= of { // before it makes a bundle that no lane would end
+		return fmt.Errorf("lane %d of %d: %w", i, of, transport.ErrProtocol)
+	}
 	b, err := s.bundle(k, of)
 	if err != nil {
 		return err
 	}
 	l := newLane(conn)
-	if i >= of {
-		return fmt.Errorf("lane %d of %d: %w", i, of, transport.ErrProtocol)
-	}
 	if before := b.lanes[i].Swap(l); before != nil { // the peer knows already that it is over
 		before.end()
+	}
+	if b.over() { // who has ended it may not have seen this one
+		l.end()
 	}
 	err = l.run(b, s.peer(peer.Cluster).Training, true)
 	if errors.Is(err, transport.ErrProtocol) {
