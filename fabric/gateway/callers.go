@@ -96,8 +96,9 @@ func shake(ctx context.Context, raw net.Conn, config *tls.Config) (*caller, erro
 	return &caller{conn, name, state.NegotiatedProtocol, config.VerifyConnection}, err
 }
 
-// serve answers a peer until the connection ends.
+// serve answers a peer until the connection ends, or its protocol ends it.
 func (g *Gateway) serve(ctx context.Context, c *caller) {
+	defer c.conn.Close()
 	g.mu.Lock()
 	g.callers[c] = true
 	g.mu.Unlock()

@@ -3,10 +3,13 @@ package gateway_test
 import (
 	"crypto/tls"
 	"encoding/binary"
+	"errors"
 	"flag"
 	"io"
 	"net"
+	"os"
 	"runtime"
+	"strings"
 	"testing"
 	"time"
 
@@ -14,6 +17,7 @@ import (
 	"skerry.dev/skerry/fabric/identity"
 	"skerry.dev/skerry/fabric/identity/identitytest"
 	"skerry.dev/skerry/fabric/transport"
+	"skerry.dev/skerry/fabric/transport/httpconnect"
 	"skerry.dev/skerry/fabric/transport/native"
 	"skerry.dev/skerry/internal/conntest"
 )
@@ -115,6 +119,29 @@ func TestHostileCallers(t *testing.T) {
 		t.Errorf("%d times each attack take %d bytes", *attacks, heap()-before)
 	}
 	checkSecrets(t, map[string]string{"c1": exporter, "c2": peer}, s)
+}
+
+// A connection on which a peer breaks the protocol is closed, whatever it speaks.
+func TestBreachEndsConnection(t *testing.T) {
+	f := identitytest.NewFabric(t)
+	exporter, peer := f.Gateway("c1"), f.Gateway("c2")
+	peers := port(t)
+	observe(t, gateway.Config{Identity: exporter, Listen: peers}, exports(echo(t)))
+	h := hostile{t, peers}
+	for protocol, said := range map[string]string{
+		native.Protocol:      "\xff\x00\x00\x00\x00\x00\x00\x01",
+		native.ProtocolLane:  strings.Repeat("x", 16) + "\x07\x05",
+		httpconnect.Protocol: "no request\r\n\r\n",
+	} {
+		config := h.as(peer)
+		config.NextProtos = []string{protocol}
+		conn := h.dial(config)
+		_, _ = io.WriteString(conn, said)
+		_ = conn.SetReadDeadline(time.Now().Add(3 * time.Second))
+		if _, err := conn.Read(make([]byte, 1)); errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Errorf("%s: it is open", protocol)
+		}
+	}
 }
 
 // say says something that is no TLS, and stays.
