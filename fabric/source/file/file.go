@@ -74,11 +74,15 @@ type reader struct {
 	count int
 	// owners says which workload has a prefix, and where.
 	owners map[netip.Prefix]string
-	wrong  *strict.Errors
+	// listeners says which import is called at an address, and where.
+	listeners map[listenKey]string
+	wrong     *strict.Errors
 }
 
 func newReader() *reader {
-	return &reader{into: &snapshot.Snapshot{}, first: map[string]string{}, owners: map[netip.Prefix]string{}, wrong: &strict.Errors{}}
+	return &reader{
+		into: &snapshot.Snapshot{}, first: map[string]string{}, owners: map[netip.Prefix]string{}, listeners: map[listenKey]string{}, wrong: &strict.Errors{},
+	}
 }
 
 func (r *reader) together() {

@@ -80,6 +80,9 @@ func TestErrors(t *testing.T) {
 		{peer + "---\n" + strings.Replace(imports, "confirmed", "late", 1), `no way "late" to accept`},
 		{peer + "---\n" + strings.Replace(imports, "[c1]", "[]", 1), "web comes from nowhere"},
 		{peer + "---\n" + strings.Replace(imports, "127.0.0.1:5353", "localhost", 1), `"localhost" is no address with a port`},
+		{peer + "---\n" + strings.Replace(imports, "[::1]:5353", "[::1]:0", 1), "f.yaml:13:69: 0 is no port\nhint: write 1 to 65535"},
+		{peer + "---\n" + imports + "---\n" + strings.Replace(imports, "name: web", "name: other", 1), "f.yaml:22:51: 127.0.0.1:5353 is the import's default/web:53/udp in f.yaml:13 already\nhint: remove one"},
+		{peer + "---\n" + strings.Replace(imports, "[::1]", "[::ffff:127.0.0.1]", 1), "[::ffff:127.0.0.1]:5353 is the import's default/web:53/udp in f.yaml:13 already"},
 		{strings.Replace(peer, "Peer", "Pear", 1), `f.yaml:2:7: no kind "Pear"` + "\nhint: did you mean Peer?"},
 		{strings.Replace(peer, "{gateways", "{transport: httpconnect, reverse: true, gateways", 1), `f.yaml:4:41: httpconnect opens no connections for a peer` + "\nhint: use the transport native"},
 		{"apiVersion: fabric.skerry.dev/v1alpha1\nkind: Peer\nmetadata: {name: c1}\nspec: {reverse: true}\n", "f.yaml:4:17: there are no gateways to open connections to\nhint: name them in spec.gateways"},
@@ -110,6 +113,14 @@ func TestErrors(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s\ngot %v\nwant %s", c.text, err, c.want)
 		}
+	}
+}
+
+// An address may have an import of TCP and one of UDP, as ports of a name do.
+func TestListenByProtocol(t *testing.T) {
+	text := peer + "---\n" + imports + "---\n" + strings.Replace(strings.Replace(imports, "name: web", "name: other", 1), ", protocol: UDP", "", 1)
+	if _, err := file.Decode("f.yaml", []byte(text)); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -1,6 +1,7 @@
 package file
 
 import (
+	"fmt"
 	"net"
 	"net/netip"
 	"regexp"
@@ -168,14 +169,7 @@ func (r *reader) importOf(name string, data []byte) {
 		if p.Name != "" && !isLabel(p.Name) {
 			r.fail(d.Errorf(path+".name", "write up to 63 of a-z, 0-9 and -", "%q is not a name", p.Name))
 		}
-		for k, text := range p.Listen {
-			address, err := netip.ParseAddrPort(text)
-			if err != nil {
-				r.fail(d.Errorf(at(path+".listen", k), "write ADDRESS:PORT, with an IPv6 address in brackets", "%q is no address with a port", text))
-				continue
-			}
-			one.Listen = append(one.Listen, address)
-		}
+		one.Listen = r.listens(d, path+".listen", name, one.Target, p.Listen)
 		r.into.Imports = append(r.into.Imports, one)
 	}
 	if accepts := []string{acceptEarly, acceptConfirmed}; o.Spec.Accept != "" && !slices.Contains(accepts, o.Spec.Accept) {
@@ -191,6 +185,38 @@ func (r *reader) importOf(name string, data []byte) {
 			}
 		}
 	})
+}
+
+// listens reads where an import is called. Of two at one address clients would reach whichever
+// happened to be first.
+func (r *reader) listens(d *strict.Document, path, name string, t transport.Target, list []string) (all []netip.AddrPort) {
+	for k, text := range list {
+		path := at(path, k)
+		address, err := netip.ParseAddrPort(text)
+		if err != nil {
+			r.fail(d.Errorf(path, "write ADDRESS:PORT, with an IPv6 address in brackets", "%q is no address with a port", text))
+			continue
+		}
+		if address.Port() == 0 {
+			r.fail(d.Errorf(path, "write 1 to 65535", "0 is no port"))
+			continue
+		}
+		key := listenKey{t.Protocol, netip.AddrPortFrom(address.Addr().Unmap(), address.Port())}
+		if owner, taken := r.listeners[key]; taken {
+			r.fail(d.Errorf(path, "remove one, or listen at another", "%s is the import's %s already", text, owner))
+			continue
+		}
+		line, _ := d.At(path)
+		r.listeners[key] = fmt.Sprintf("%s in %s:%d", t, name, line)
+		all = append(all, address)
+	}
+	return all
+}
+
+// listenKey is where clients call.
+type listenKey struct {
+	protocol string
+	at       netip.AddrPort
 }
 
 func (r *reader) peers() (names []string) {
