@@ -7,11 +7,9 @@
  */
 /* With it the C library's headers would have both names of fcntl be one. */
 #undef _FILE_OFFSET_BITS
-#include <arpa/inet.h>
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/errqueue.h>
 #include <linux/net_tstamp.h>
 #include <netinet/in.h>
 #include <stdarg.h>
@@ -23,12 +21,11 @@
 
 #include "../wire/wire.h"
 #include "link.h"
+#include "message.h"
 #include "real.h"
 
 #define EXPORT __attribute__((visibility("default")))
 #define FDS_MAX 65536 /* sockets above it go by the kernel */
-
-#define PRIORITY_MAX 15
 
 enum kind { UNKNOWN, PLAIN, TIMED };
 
@@ -112,33 +109,6 @@ static void forget(int fd)
 	k->kind = UNKNOWN;
 }
 
-/* address writes where a packet goes to. Returns false for what is no address of IP. */
-static bool address(struct wire_slot *slot, const struct sockaddr_storage *to)
-{
-	if (to->ss_family == AF_INET) {
-		const struct sockaddr_in *in = (const struct sockaddr_in *)to;
-
-		slot->to[10] = slot->to[11] = 0xff;
-		memcpy(slot->to + 12, &in->sin_addr, 4);
-		slot->to_port = ntohs(in->sin_port);
-		return true;
-	}
-	if (to->ss_family == AF_INET6) {
-		const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)to;
-
-		memcpy(slot->to, &in6->sin6_addr, 16);
-		slot->to_port = ntohs(in6->sin6_port);
-		return true;
-	}
-	return false;
-}
-
-/* address_least is how long the kernel wants an address to be. */
-static socklen_t address_least(sa_family_t family)
-{
-	return family == AF_INET6 ? offsetof(struct sockaddr_in6, sin6_scope_id) : sizeof(struct sockaddr_in);
-}
-
 /* aim writes where a message goes to: as it says, or to the socket's peer. */
 static bool aim(int fd, struct known *k, const struct msghdr *message, struct wire_slot *slot)
 {
@@ -150,48 +120,12 @@ static bool aim(int fd, struct known *k, const struct msghdr *message, struct wi
 			return false;
 		}
 		memcpy(&to, message->msg_name, message->msg_namelen);
-		return message->msg_namelen >= address_least(to.ss_family) && address(slot, &to);
+		return message->msg_namelen >= message_address_least(to.ss_family) && message_address(&to, slot);
 	}
 	if (!k->peer.ss_family && getpeername(fd, (struct sockaddr *)&k->peer, &bytes) < 0) {
 		return false;
 	}
-	return address(slot, &k->peer);
-}
-
-/* timed reads the control data. Returns false unless it is a transmission time, with a priority at most. */
-static bool timed(const struct msghdr *message, struct wire_slot *slot)
-{
-	bool found = false;
-
-	for (struct cmsghdr *c = CMSG_FIRSTHDR(message); c; c = CMSG_NXTHDR((struct msghdr *)message, c)) {
-		uint32_t priority;
-
-		if (c->cmsg_level == SOL_SOCKET && c->cmsg_type == SO_PRIORITY && c->cmsg_len == CMSG_LEN(sizeof(priority))) {
-			memcpy(&priority, CMSG_DATA(c), sizeof(priority));
-			slot->priority = priority > PRIORITY_MAX ? PRIORITY_MAX : (uint8_t)priority;
-			continue;
-		}
-		if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_TXTIME || c->cmsg_len != CMSG_LEN(sizeof(slot->txtime_ns))) {
-			return false;
-		}
-		memcpy(&slot->txtime_ns, CMSG_DATA(c), sizeof(slot->txtime_ns));
-		found = true;
-	}
-	return found;
-}
-
-/* size returns the bytes of a message, or -1 for more than a slot holds. */
-static int size(const struct msghdr *message)
-{
-	size_t bytes = 0;
-
-	for (size_t i = 0; i < message->msg_iovlen; i++) {
-		bytes += message->msg_iov[i].iov_len;
-		if (message->msg_iov[i].iov_len > WIRE_PAYLOAD_MAX || bytes > WIRE_PAYLOAD_MAX) {
-			return -1;
-		}
-	}
-	return (int)bytes;
+	return message_address(&k->peer, slot);
 }
 
 /* must_fail says what becomes of packets without a daemon: KTSN_FALLBACK=fail, or they go by the kernel. */
@@ -220,11 +154,11 @@ static ssize_t by_ring(int fd, const struct msghdr *message)
 	}
 	memset(&slot, 0, offsetof(struct wire_slot, payload));
 	slot.priority = k->priority;
-	if (!timed(message, &slot)) {
+	if (!message_timed(message, &slot)) {
 		errno = saved;
 		return -2;
 	}
-	bytes = size(message);
+	bytes = message_size(message);
 	if (k->kind != TIMED || bytes < 0 || !aim(fd, k, message, &slot)) {
 		errno = saved;
 		return -2;
@@ -322,52 +256,13 @@ EXPORT int getsockopt(int fd, int level, int option, void *restrict value, sockl
 	return real()->getsockopt(fd, level, option, value, bytes);
 }
 
-/* tell_error writes an error as the kernel's queue has it (SO_EE_ORIGIN_TXTIME). Returns the payload's bytes. */
-static ssize_t tell_error(const struct wire_slot *error, struct msghdr *message)
-{
-	bool ipv4 = error->to[10] == 0xff && error->to[11] == 0xff;
-	const struct sock_extended_err told = {
-		.ee_errno = error->code == SO_EE_CODE_TXTIME_MISSED ? ECANCELED : EINVAL,
-		.ee_origin = SO_EE_ORIGIN_TXTIME,
-		.ee_code = error->code,
-		.ee_data = (uint32_t)((uint64_t)error->txtime_ns >> 32),
-		.ee_info = (uint32_t)error->txtime_ns,
-	};
-	struct cmsghdr *c = CMSG_FIRSTHDR(message);
-	size_t written = 0;
-
-	message->msg_namelen = 0;
-	message->msg_flags = MSG_ERRQUEUE;
-	if (c && message->msg_controllen >= CMSG_SPACE(sizeof(told))) {
-		c->cmsg_level = ipv4 ? SOL_IP : SOL_IPV6;
-		c->cmsg_type = ipv4 ? IP_RECVERR : IPV6_RECVERR;
-		c->cmsg_len = CMSG_LEN(sizeof(told));
-		memcpy(CMSG_DATA(c), &told, sizeof(told));
-		message->msg_controllen = CMSG_SPACE(sizeof(told));
-	} else {
-		message->msg_controllen = 0;
-		message->msg_flags |= MSG_CTRUNC;
-	}
-	for (size_t i = 0; i < message->msg_iovlen && written < error->bytes; i++) {
-		size_t left = error->bytes - written, room = message->msg_iov[i].iov_len;
-
-		room = room < left ? room : left;
-		memcpy(message->msg_iov[i].iov_base, error->payload + written, room);
-		written += room;
-	}
-	if (written < error->bytes) {
-		message->msg_flags |= MSG_TRUNC;
-	}
-	return (ssize_t)written;
-}
-
 EXPORT ssize_t recvmsg(int fd, struct msghdr *message, int flags)
 {
 	const struct known *k = known_of(fd);
 	struct wire_slot error;
 
 	if (flags & MSG_ERRQUEUE && k && k->kind == TIMED && link_error(&k->name, &error) && error.bytes <= WIRE_PAYLOAD_MAX) {
-		return tell_error(&error, message);
+		return message_error(message, &error);
 	}
 	return real()->recvmsg(fd, message, flags);
 }

@@ -1,0 +1,106 @@
+#include "message.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <linux/errqueue.h>
+#include <linux/net_tstamp.h>
+#include <netinet/in.h>
+#include <stddef.h>
+#include <string.h>
+
+bool message_address(const struct sockaddr_storage *to, struct wire_slot *slot)
+{
+	if (to->ss_family == AF_INET) {
+		const struct sockaddr_in *in = (const struct sockaddr_in *)to;
+
+		slot->to[10] = slot->to[11] = 0xff;
+		memcpy(slot->to + 12, &in->sin_addr, 4);
+		slot->to_port = ntohs(in->sin_port);
+		return true;
+	}
+	if (to->ss_family == AF_INET6) {
+		const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)to;
+
+		memcpy(slot->to, &in6->sin6_addr, 16);
+		slot->to_port = ntohs(in6->sin6_port);
+		return true;
+	}
+	return false;
+}
+
+socklen_t message_address_least(sa_family_t family)
+{
+	return family == AF_INET6 ? offsetof(struct sockaddr_in6, sin6_scope_id) : sizeof(struct sockaddr_in);
+}
+
+bool message_timed(const struct msghdr *message, struct wire_slot *slot)
+{
+	bool found = false;
+
+	for (struct cmsghdr *c = CMSG_FIRSTHDR(message); c; c = CMSG_NXTHDR((struct msghdr *)message, c)) {
+		uint32_t priority;
+
+		if (c->cmsg_level == SOL_SOCKET && c->cmsg_type == SO_PRIORITY && c->cmsg_len == CMSG_LEN(sizeof(priority))) {
+			memcpy(&priority, CMSG_DATA(c), sizeof(priority));
+			slot->priority = priority > PRIORITY_MAX ? PRIORITY_MAX : (uint8_t)priority;
+			continue;
+		}
+		if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_TXTIME || c->cmsg_len != CMSG_LEN(sizeof(slot->txtime_ns))) {
+			return false;
+		}
+		memcpy(&slot->txtime_ns, CMSG_DATA(c), sizeof(slot->txtime_ns));
+		found = true;
+	}
+	return found;
+}
+
+int message_size(const struct msghdr *message)
+{
+	size_t bytes = 0;
+
+	for (size_t i = 0; i < message->msg_iovlen; i++) {
+		bytes += message->msg_iov[i].iov_len;
+		if (message->msg_iov[i].iov_len > WIRE_PAYLOAD_MAX || bytes > WIRE_PAYLOAD_MAX) {
+			return -1;
+		}
+	}
+	return (int)bytes;
+}
+
+ssize_t message_error(struct msghdr *message, const struct wire_slot *error)
+{
+	bool ipv4 = error->to[10] == 0xff && error->to[11] == 0xff;
+	const struct sock_extended_err told = {
+		.ee_errno = error->code == SO_EE_CODE_TXTIME_MISSED ? ECANCELED : EINVAL,
+		.ee_origin = SO_EE_ORIGIN_TXTIME,
+		.ee_code = error->code,
+		.ee_data = (uint32_t)((uint64_t)error->txtime_ns >> 32),
+		.ee_info = (uint32_t)error->txtime_ns,
+	};
+	struct cmsghdr *c = CMSG_FIRSTHDR(message);
+	size_t written = 0;
+
+	message->msg_namelen = 0;
+	message->msg_flags = MSG_ERRQUEUE;
+	if (c && message->msg_controllen >= CMSG_SPACE(sizeof(told))) {
+		c->cmsg_level = ipv4 ? SOL_IP : SOL_IPV6;
+		c->cmsg_type = ipv4 ? IP_RECVERR : IPV6_RECVERR;
+		c->cmsg_len = CMSG_LEN(sizeof(told));
+		memcpy(CMSG_DATA(c), &told, sizeof(told));
+		message->msg_controllen = CMSG_SPACE(sizeof(told));
+	} else {
+		message->msg_controllen = 0;
+		message->msg_flags |= MSG_CTRUNC;
+	}
+	for (size_t i = 0; i < message->msg_iovlen && written < error->bytes; i++) {
+		size_t left = error->bytes - written, room = message->msg_iov[i].iov_len;
+
+		room = room < left ? room : left;
+		memcpy(message->msg_iov[i].iov_base, error->payload + written, room);
+		written += room;
+	}
+	if (written < error->bytes) {
+		message->msg_flags |= MSG_TRUNC;
+	}
+	return (ssize_t)written;
+}
