@@ -33,7 +33,7 @@ enum kind { UNKNOWN, PLAIN, TIMED };
 struct known {
 	_Atomic uint8_t kind;
 	uint8_t priority;
-	bool pretended; /* the kernel does not know of the clock: it had refused it */
+	_Atomic bool pretended; /* the kernel does not know of the clock: it had refused it */
 	struct sock_txtime how;
 	struct link_name name;
 	struct sockaddr_storage peer;
@@ -185,11 +185,24 @@ static ssize_t by_ring(int fd, const struct msghdr *message)
 	return -1;
 }
 
+/* by_kernel sends a message without a gate. Of a clock that it has refused the kernel would refuse the times, too. */
+static ssize_t by_kernel(int fd, const struct msghdr *message, int flags)
+{
+	const struct known *k = known_of(fd);
+	struct message_control control;
+	struct msghdr untimed;
+
+	if (k && k->pretended && message_without_time(&untimed, &control, message)) {
+		return real()->sendmsg(fd, &untimed, flags);
+	}
+	return real()->sendmsg(fd, message, flags);
+}
+
 EXPORT ssize_t sendmsg(int fd, const struct msghdr *message, int flags)
 {
 	ssize_t sent = by_ring(fd, message);
 
-	return sent == -2 ? real()->sendmsg(fd, message, flags) : sent;
+	return sent == -2 ? by_kernel(fd, message, flags) : sent;
 }
 
 EXPORT int sendmmsg(int fd, struct mmsghdr *messages, unsigned int count, int flags)
@@ -205,13 +218,23 @@ EXPORT int sendmmsg(int fd, struct mmsghdr *messages, unsigned int count, int fl
 	return (int)count;
 }
 
+/* is_udp says whether a socket is one that ktsnd takes. */
+static bool is_udp(int fd)
+{
+	int type = 0, protocol = 0;
+	socklen_t type_bytes = sizeof(type), protocol_bytes = sizeof(protocol);
+
+	return real()->getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &type_bytes) == 0 && type == SOCK_DGRAM &&
+	       real()->getsockopt(fd, SOL_SOCKET, SO_PROTOCOL, &protocol, &protocol_bytes) == 0 && protocol == IPPROTO_UDP;
+}
+
 /* set_txtime has the kernel know, too; where that refuses CLOCK_TAI for want of CAP_NET_ADMIN, it need not. */
 static int set_txtime(int fd, const struct sock_txtime *txtime)
 {
 	struct known *k = known_of(fd);
 	int saved = errno;
 	int err = real()->setsockopt(fd, SOL_SOCKET, SO_TXTIME, txtime, sizeof(*txtime));
-	bool pretended = err < 0 && errno == EPERM && txtime->clockid == CLOCK_TAI;
+	bool pretended = err < 0 && errno == EPERM && txtime->clockid == CLOCK_TAI && is_udp(fd);
 
 	if ((err < 0 && !pretended) || !k) {
 		return err;

@@ -67,6 +67,47 @@ int message_size(const struct msghdr *message)
 	return (int)bytes;
 }
 
+/* free_of_charge says whether the kernel takes control data from a program without CAP_NET_ADMIN. */
+static bool free_of_charge(struct cmsghdr *c)
+{
+	uint32_t priority = 0;
+
+	if (c->cmsg_level != SOL_SOCKET) {
+		return true;
+	}
+	if (c->cmsg_type == SO_PRIORITY && c->cmsg_len == CMSG_LEN(sizeof(priority))) {
+		memcpy(&priority, CMSG_DATA(c), sizeof(priority));
+	}
+	return priority <= PRIORITY_FREE_MAX && (c->cmsg_type != SCM_TXTIME || c->cmsg_len != CMSG_LEN(sizeof(uint64_t)));
+}
+
+bool message_without_time(struct msghdr *untimed, struct message_control *control, const struct msghdr *message)
+{
+	size_t used = 0;
+	bool timed = false;
+
+	if (message->msg_controllen > sizeof(control->space)) {
+		return false;
+	}
+	for (struct cmsghdr *c = CMSG_FIRSTHDR(message); c; c = CMSG_NXTHDR((struct msghdr *)message, c)) {
+		size_t left = message->msg_controllen - (size_t)((char *)c - (char *)message->msg_control);
+
+		if (c->cmsg_len < sizeof(*c) || c->cmsg_len > left) {
+			return false; /* the kernel says what it thinks of that */
+		}
+		if (free_of_charge(c)) {
+			memcpy(control->space + used, c, c->cmsg_len);
+			used += CMSG_ALIGN(c->cmsg_len);
+		} else {
+			timed |= c->cmsg_type == SCM_TXTIME;
+		}
+	}
+	*untimed = *message;
+	untimed->msg_control = used > 0 ? control->space : NULL;
+	untimed->msg_controllen = used;
+	return timed && used <= sizeof(control->space);
+}
+
 ssize_t message_error(struct msghdr *message, const struct wire_slot *error)
 {
 	bool ipv4 = error->to[10] == 0xff && error->to[11] == 0xff;
