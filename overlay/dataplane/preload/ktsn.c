@@ -27,6 +27,8 @@
 #define EXPORT __attribute__((visibility("default")))
 #define FDS_MAX 65536 /* sockets above it go by the kernel */
 
+#define HELD_AGAIN_NS 500000 /* until a port that the daemon may still have is asked for again */
+
 enum kind { UNKNOWN, PLAIN, TIMED };
 
 /* What is known of a descriptor. A peer's family is 0 where it has not been asked for. */
@@ -316,7 +318,14 @@ EXPORT int connect(int fd, const struct sockaddr *to, socklen_t bytes)
 
 EXPORT int bind(int fd, const struct sockaddr *at, socklen_t bytes)
 {
-	int err = real()->bind(fd, at, bytes);
+	const struct timespec moment = { .tv_nsec = HELD_AGAIN_NS };
+	int saved = errno, err = real()->bind(fd, at, bytes);
+
+	while (err < 0 && errno == EADDRINUSE && is_udp(fd) && link_holds()) {
+		nanosleep(&moment, NULL);
+		err = real()->bind(fd, at, bytes);
+		errno = err ? errno : saved;
+	}
 
 	prepare(fd);
 	return err;

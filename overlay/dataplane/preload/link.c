@@ -18,6 +18,7 @@
 #define RETRY_NS 20000000  /* from one try to connect to the next */
 #define SILENT_NS 20000000 /* without a sign of life the connection is looked at */
 #define WAIT_US 200000     /* for an answer of the daemon */
+#define HELD_NS 1000000000 /* after CLOSE its copy may hold a port: as long as a busy machine has it stand still */
 #define LINK_FD_LEAST 512  /* out of the way of programs that close the first descriptors */
 
 /* The link; lock guards all of it. */
@@ -28,7 +29,7 @@ static struct {
 	uint32_t generation, head, error_tail;
 	uint64_t taken; /* bit e: error slot e was taken before one in front of it */
 	struct wire_ring *ring;
-	int64_t retry_ns;
+	int64_t retry_ns, closed_ns; /* closed_ns: of the last CLOSE; 0: none */
 } self = { .lock = PTHREAD_MUTEX_INITIALIZER, .sock = -1, .generation = 1 };
 
 /* inside is set while a thread holds the lock: a signal handler that sends then goes by the kernel. */
@@ -307,10 +308,26 @@ void link_forget(struct link_name *name)
 	if (self.sock >= 0 && name->generation == self.generation) {
 		/* A daemon that cannot be told is one that has gone, and knows nothing of it. */
 		(void)pass_send(self.sock, &m, sizeof(m), -1, MSG_DONTWAIT);
+		self.closed_ns = monotonic_ns();
 	}
 	name->generation = 0;
 	pthread_mutex_unlock(&self.lock);
 	inside = false;
+}
+
+bool link_holds(void)
+{
+	bool holds;
+
+	if (inside) {
+		return false;
+	}
+	inside = true;
+	pthread_mutex_lock(&self.lock);
+	holds = self.closed_ns && monotonic_ns() - self.closed_ns < HELD_NS;
+	pthread_mutex_unlock(&self.lock);
+	inside = false;
+	return holds;
 }
 
 void link_closing(int fd)

@@ -39,6 +39,12 @@ bool link_error(const struct link_name *name, struct wire_slot *error);
 void link_forget(struct link_name *name);
 
 /*
+ * link_holds says whether the daemon may still have the port of a socket that this process
+ * has closed: it hears of that a millisecond later, and closes its copy then.
+ */
+bool link_holds(void);
+
+/*
  * link_borrowed says whether this is a child of vfork: it runs in its parent's memory,
  * and what it does with its own descriptors is nothing that the parent knows.
  */

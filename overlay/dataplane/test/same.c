@@ -209,6 +209,32 @@ static void copies(void)
 	close(sock);
 }
 
+/* again has a socket bound to a port, closed, and another bound to the same, which nobody else has. */
+static void again(uint16_t port)
+{
+	const struct sock_txtime txtime = { .clockid = CLOCK_TAI };
+	struct sockaddr_in at = { .sin_family = AF_INET, .sin_port = htons(port) };
+	long bound = 0, other;
+	int sock, second;
+
+	line = 25;
+	for (int i = 0; i < EACH; i++) {
+		sock = socket(AF_INET, SOCK_DGRAM, 0);
+		bound += bind(sock, (struct sockaddr *)&at, sizeof(at)) == 0;
+		setsockopt(sock, SOL_SOCKET, SO_TXTIME, &txtime, sizeof(txtime));
+		send_letter(sock, &to4, sizeof(to4));
+		if (i + 1 < EACH) {
+			close(sock);
+		}
+	}
+	told("bound to a port again and again", bound);
+	second = socket(AF_INET, SOCK_DGRAM, 0);
+	other = bind(second, (struct sockaddr *)&at, sizeof(at));
+	told("bound to it while it is another's", other);
+	close(second);
+	close(sock);
+}
+
 static void *talk(void *sock)
 {
 	long sent = 0;
@@ -313,6 +339,7 @@ int main(int argc, char **argv)
 	addresses();
 	shapes();
 	copies();
+	again((uint16_t)(atoi(argv[5]) + 1));
 	processes();
 	usleep(LEAD_NS / 1000 * 3 / 2); /* until all have left */
 	return 0;
