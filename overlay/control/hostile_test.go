@@ -44,6 +44,30 @@ func TestNothingPassedHoldsTheDaemonUp(t *testing.T) {
 	}
 }
 
+// So it is where a program has passed that and was not accepted yet when its attachment ended.
+func TestNobodyUnacceptedHoldsTheDaemonUp(t *testing.T) {
+	l := newLAN(t)
+	c, daemon := l.daemon()
+	socket := lingering(t)
+	must(t, daemon.Process.Signal(syscall.SIGSTOP))
+	detached := make(chan error)
+	go func() { detached <- c.Detach("test") }()
+	time.Sleep(100 * time.Millisecond) // what is asked first is heard first
+	hostile, err := net.DialUnix("unixpacket", nil, &net.UnixAddr{Name: filepath.Join(l.dir, "ktsn"), Net: "unixpacket"})
+	must(t, err)
+	_, _, err = hostile.WriteMsgUnix(make([]byte, 24), unix.UnixRights(int(socket.Fd())), nil)
+	must(t, err)
+	must(t, hostile.Close())
+	must(t, socket.Close())
+	must(t, daemon.Process.Signal(syscall.SIGCONT))
+	if err := <-detached; err != nil {
+		t.Errorf("the daemon waits for what it closes: %v", err)
+	}
+	if _, err := c.Status(); err != nil {
+		t.Errorf("the daemon waits for what it closes: %v", err)
+	}
+}
+
 // lingering returns a TCP socket that has sent more than anybody reads, and waits a minute for
 // that when it is closed.
 func lingering(t *testing.T) *os.File {

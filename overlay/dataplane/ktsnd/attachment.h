@@ -17,7 +17,10 @@ struct attachment {
 /* attachment_init makes an unused one. */
 void attachment_init(struct attachment *a);
 
-/* attachment_end stops to listen, and takes the path away. It has no clients any more; packets of it may wait. */
-void attachment_end(struct attachment *a);
+/*
+ * attachment_end stops to listen, by that epoll, and takes the path away. It has no clients
+ * any more; packets of it may wait.
+ */
+void attachment_end(struct attachment *a, int epoll);
 
 #endif

@@ -62,7 +62,7 @@ static int begin(struct daemon *d, struct attachment *a, int asked)
 		err = a->asked < 0 ? -errno : daemon_watch(d, a->asked, EVENT_NEIGHBOUR, number);
 	}
 	if (err) {
-		attachment_end(a);
+		attachment_end(a, d->epoll);
 	}
 	return err;
 }
@@ -114,7 +114,7 @@ static int detach(struct daemon *d, const char *name, char *reason)
 			daemon_part(d, &d->client[i]);
 		}
 	}
-	attachment_end(a);
+	attachment_end(a, d->epoll);
 	divide(d);
 	return 0;
 }

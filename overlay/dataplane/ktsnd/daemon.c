@@ -106,7 +106,7 @@ void daemon_free(struct daemon *d)
 		}
 	}
 	for (int i = 0; i < ATTACHMENTS_MAX; i++) {
-		attachment_end(&d->attachment[i]);
+		attachment_end(&d->attachment[i], d->epoll);
 	}
 	if (d->control >= 0) {
 		close(d->control);
