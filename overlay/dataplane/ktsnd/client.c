@@ -99,7 +99,20 @@ void client_close(struct client *c)
 	client_init(c);
 }
 
-/* read_address reads where a socket is bound, as the kernel has it. */
+/* option returns a number that the kernel has of a socket, by a call that takes no lock, or -errno. */
+static int option(int fd, int name)
+{
+	int value = 0;
+	socklen_t bytes = sizeof(value);
+
+	return getsockopt(fd, SOL_SOCKET, name, &value, &bytes) < 0 ? -errno : value;
+}
+
+/*
+ * read_address reads where a socket is bound, as the kernel has it. That waits for the
+ * socket's lock, which whoever writes to one of TCP holds for as long as what is written
+ * is not in memory: what is no socket of UDP is not asked.
+ */
 static int read_address(int fd, struct client_socket *s)
 {
 	union {
@@ -108,15 +121,16 @@ static int read_address(int fd, struct client_socket *s)
 		struct sockaddr_in6 in6;
 	} at;
 	socklen_t bytes = sizeof(at);
-	int protocol;
-	socklen_t protocol_bytes = sizeof(protocol);
+	int protocol = option(fd, SO_PROTOCOL), type = option(fd, SO_TYPE);
 
-	if (getsockopt(fd, SOL_SOCKET, SO_PROTOCOL, &protocol, &protocol_bytes) < 0 ||
-	    getsockname(fd, &at.any, &bytes) < 0) {
-		return -errno;
+	if (protocol < 0 || type < 0) {
+		return protocol < 0 ? protocol : type;
 	}
-	if (protocol != IPPROTO_UDP) {
+	if (protocol != IPPROTO_UDP || type != SOCK_DGRAM) {
 		return -EPROTONOSUPPORT;
+	}
+	if (getsockname(fd, &at.any, &bytes) < 0) {
+		return -errno;
 	}
 	memset(s->ip, 0, sizeof(s->ip));
 	if (at.any.sa_family == AF_INET) {

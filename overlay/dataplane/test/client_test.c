@@ -71,7 +71,7 @@ static struct wire_message open_socket(struct pair *p, int type, bool bound, int
 {
 	struct sockaddr_in at = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
 	struct wire_message m = { .type = WIRE_OPEN, .clock = clock };
-	int fd = socket(AF_INET, type, 0), extra, closed;
+	int fd = socket(AF_INET, type, type == SOCK_RAW ? IPPROTO_UDP : 0), extra, closed;
 
 	if (bound) {
 		assert_int_equal(bind(fd, (struct sockaddr *)&at, sizeof(at)), 0);
@@ -148,6 +148,9 @@ static void only_bound_udp_sockets_are_taken(void **state)
 	assert_int_equal(client_find(&p->client, m.socket)->ip[12], 127);
 	assert_int_equal(open_socket(p, SOCK_DGRAM, false, CLOCK_TAI).error, -EDESTADDRREQ);
 	assert_int_equal(open_socket(p, SOCK_STREAM, true, CLOCK_TAI).error, -EPROTONOSUPPORT);
+	if (geteuid() == 0) { /* nobody else may open one */
+		assert_int_equal(open_socket(p, SOCK_RAW, true, CLOCK_TAI).error, -EPROTONOSUPPORT);
+	}
 	assert_int_equal(open_socket(p, SOCK_DGRAM, true, 77).error, -EINVAL);
 	assert_int_equal(p->client.sockets, 1);
 }
