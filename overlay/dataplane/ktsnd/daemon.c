@@ -11,17 +11,14 @@
 #include <unistd.h>
 
 #include "../frame/frame.h"
-#include "../frame/neighbour.h"
 #include "attachment.h"
 #include "clock.h"
-#include "control.h"
 #include "histogram.h"
 #include "listen.h"
 #include "state.h"
 
 #define TAKE_MAX 16 /* packets of one client in one poll */
 #define EVENTS_MAX 4
-#define CLOSING_MAX 64 /* descriptors that a program may have passed and that are not closed yet */
 #define KEEP_NS 1000000 /* from one look at the sockets to the next */
 #define SPIN_NS 60000   /* how long before something is due polling no longer sleeps */
 
@@ -273,8 +270,7 @@ static void enqueue(struct daemon *d, struct client *c, const struct wire_slot *
 	d->pool.left--;
 }
 
-/* take has so many packets of a client wait, and ends one that breaks the rules. */
-static bool take(struct daemon *d, struct client *c, int most)
+bool daemon_take(struct daemon *d, struct client *c, int most)
 {
 	struct wire_slot slot;
 	int got = 0;
@@ -319,103 +315,6 @@ static void leave(struct daemon *d)
 	}
 }
 
-/* heard says whether programs of an attachment are: not while much that they have passed is not closed yet. */
-static bool heard(const struct attachment *a)
-{
-	return a->closer && closer_waiting(a->closer) <= CLOSING_MAX;
-}
-
-static void welcome(struct daemon *d, int attachment)
-{
-	struct attachment *a = &d->attachment[attachment];
-	int sock = heard(a) ? accept4(a->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK) : -1;
-	int free = 0;
-	struct client *c;
-
-	if (sock < 0) {
-		return;
-	}
-	while (free < CLIENTS_MAX && d->client[free].sock >= 0) {
-		free++;
-	}
-	c = &d->client[free];
-	if (free == CLIENTS_MAX || a->clients >= d->clients_share || client_welcome(c, sock, attachment, a->closer)) {
-		closer_close(a->closer, sock);
-		return;
-	}
-	a->clients++;
-	c->generation = ++d->welcomed;
-	if (daemon_watch(d, sock, EVENT_CLIENT, free)) {
-		daemon_part(d, c);
-	}
-}
-
-static void hear(struct daemon *d, struct client *c)
-{
-	struct attachment *a = &d->attachment[c->attachment];
-	uint32_t before = c->sockets;
-	int closed, err;
-
-	if (c->sock < 0 || !heard(a)) {
-		return;
-	}
-	err = client_hear(c, a->sockets < d->sockets_share, &closed);
-	a->sockets += c->sockets - before;
-	if (!err && closed < 0) {
-		return;
-	}
-	/* What it wrote before is in the ring by now, and no more than that holds. */
-	take(d, c, WIRE_SLOTS);
-	if (c->sock < 0) {
-		return;
-	}
-	if (err) {
-		daemon_part(d, c);
-	} else {
-		client_forget(c, closed);
-		a->sockets--;
-	}
-}
-
-/* answer tells a container who has an address that there is a route to: no broadcast crosses the overlay. */
-static void answer(struct daemon *d, int sock)
-{
-	uint8_t in[NEIGHBOUR_BYTES], out[NEIGHBOUR_BYTES];
-	ssize_t bytes = recv(sock, in, sizeof(in), MSG_DONTWAIT);
-	struct neighbour_question q;
-	struct hop hop;
-
-	if (bytes > 0 && neighbour_read(&q, in, (uint32_t)bytes) && route_find(&d->routes, q.wanted, &hop)) {
-		(void)send(sock, out, neighbour_write(out, &q, hop.mac), MSG_DONTWAIT); /* it will ask again */
-	}
-}
-
-static void handle(struct daemon *d, uint64_t about)
-{
-	int number = (int)(uint32_t)about, sock;
-
-	switch (about >> 32) {
-	case EVENT_CONTROL:
-		sock = accept4(d->control, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-		if (sock >= 0 && daemon_watch(d, sock, EVENT_REQUEST, sock)) {
-			close(sock);
-		}
-		break;
-	case EVENT_REQUEST:
-		control_answer(d, number);
-		break;
-	case EVENT_ATTACHMENT:
-		welcome(d, number);
-		break;
-	case EVENT_NEIGHBOUR:
-		answer(d, d->attachment[number].asked);
-		break;
-	case EVENT_CLIENT:
-		hear(d, &d->client[number]);
-		break;
-	}
-}
-
 /* list_active has polls look at the clients that there are, and at no others. */
 static void list_active(struct daemon *d)
 {
@@ -437,7 +336,7 @@ static void keep(struct daemon *d)
 	d->times.monotonic_ns = clock_ns(CLOCK_TAI) - clock_ns(CLOCK_MONOTONIC);
 	d->times.realtime_ns = clock_ns(CLOCK_TAI) - clock_ns(CLOCK_REALTIME);
 	for (int i = 0; i < events; i++) {
-		handle(d, event[i].data.u64);
+		daemon_handle(d, event[i].data.u64);
 	}
 	if (events > 0) {
 		list_active(d);
@@ -478,7 +377,7 @@ bool daemon_poll(struct daemon *d)
 		struct client *c = &d->client[d->active[i]];
 
 		if (c->sock >= 0) {
-			busy |= take(d, c, TAKE_MAX);
+			busy |= daemon_take(d, c, TAKE_MAX);
 		}
 	}
 	/* Also when the clock was set back. */

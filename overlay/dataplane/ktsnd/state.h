@@ -60,6 +60,12 @@ struct daemon {
 /* daemon_watch has something be told of a descriptor. Returns 0 or -errno. */
 int daemon_watch(struct daemon *d, int fd, enum event kind, int number);
 
+/* daemon_handle does what an event is about. */
+void daemon_handle(struct daemon *d, uint64_t about);
+
+/* daemon_take has so many packets of a client wait, and ends one that breaks the rules. Returns whether there may be more. */
+bool daemon_take(struct daemon *d, struct client *c, int most);
+
 /* daemon_part has a client be gone. */
 void daemon_part(struct daemon *d, struct client *c);
 
