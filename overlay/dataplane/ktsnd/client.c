@@ -15,7 +15,7 @@
 void client_init(struct client *c)
 {
 	*c = (struct client){ .sock = -1 };
-	for (int i = 0; i < CLIENT_SOCKETS_MAX; i++) {
+	for (int i = 0; i < WIRE_SOCKETS; i++) {
 		c->socket[i].fd = -1;
 	}
 }
@@ -87,7 +87,7 @@ void client_forget(struct client *c, int number)
 
 void client_close(struct client *c)
 {
-	for (int i = 0; i < CLIENT_SOCKETS_MAX; i++) {
+	for (int i = 0; i < WIRE_SOCKETS; i++) {
 		client_forget(c, i);
 	}
 	if (c->ring) {
@@ -154,10 +154,10 @@ static int open_socket(struct client *c, const struct wire_message *m, const str
 	if (passed->count != 1 || (m->clock != CLOCK_TAI && m->clock != CLOCK_MONOTONIC && m->clock != CLOCK_REALTIME)) {
 		return -EINVAL;
 	}
-	while (free < CLIENT_SOCKETS_MAX && c->socket[free].fd >= 0) {
+	while (free < WIRE_SOCKETS && c->socket[free].fd >= 0) {
 		free++;
 	}
-	if (free == CLIENT_SOCKETS_MAX || !room) {
+	if (free == WIRE_SOCKETS || !room) {
 		return -EMFILE;
 	}
 	err = read_address(passed->fd[0], &c->socket[free]);
@@ -167,6 +167,7 @@ static int open_socket(struct client *c, const struct wire_message *m, const str
 	c->socket[free].fd = passed->fd[0];
 	c->socket[free].clock = m->clock;
 	c->socket[free].flags = m->flags;
+	c->socket[free].serial = c->opened++;
 	c->sockets++;
 	return free;
 }
@@ -243,7 +244,7 @@ void client_tell(struct client *c, const struct wire_slot *error)
 
 const struct client_socket *client_find(const struct client *c, uint32_t number)
 {
-	if (number >= CLIENT_SOCKETS_MAX || c->socket[number].fd < 0) {
+	if (number >= WIRE_SOCKETS || c->socket[number].fd < 0) {
 		return NULL;
 	}
 	return &c->socket[number];

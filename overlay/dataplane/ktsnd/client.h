@@ -12,8 +12,6 @@
 #include "../wire/wire.h"
 #include "closer.h"
 
-#define CLIENT_SOCKETS_MAX 256
-
 /* A UDP socket, of which a copy is held so that its port stays its own. */
 struct client_socket {
 	int fd; /* -1: none */
@@ -21,6 +19,7 @@ struct client_socket {
 	uint32_t flags; /* of struct sock_txtime */
 	uint8_t ip[16]; /* all zeros after the family's prefix: any of the process's own */
 	uint16_t port;
+	uint32_t serial; /* unlike that of any other of the client, also of those that had its number before */
 };
 
 struct client {
@@ -28,9 +27,10 @@ struct client {
 	int attachment;
 	struct closer *closer; /* that of its attachment */
 	uint32_t tail, error_head, sockets;
+	uint32_t opened; /* sockets, since ever */
 	uint32_t generation; /* unlike that of any other, for who gives it one */
 	struct wire_ring *ring;
-	struct client_socket socket[CLIENT_SOCKETS_MAX];
+	struct client_socket socket[WIRE_SOCKETS];
 };
 
 /* client_init makes an unused one; client_welcome has it serve a new connection. Returns 0 or -errno. */

@@ -201,14 +201,15 @@ static void report(struct client *c, const struct wire_slot *slot, const uint8_t
 	client_tell(c, &error);
 }
 
-/* report_missed does so of a packet that waited, unless its client has gone meanwhile. */
+/* report_missed does so of a packet that waited, unless its client or its socket has gone meanwhile. */
 static void report_missed(struct daemon *d, uint32_t handle)
 {
 	const struct origin *o = &d->pool.origin[handle];
 	struct client *c = &d->client[o->client];
+	const struct client_socket *s = client_find(c, o->socket);
 	struct wire_slot slot = { .txtime_ns = o->txtime_ns, .socket = o->socket, .bytes = o->bytes };
 
-	if (c->sock >= 0 && c->generation == o->generation) {
+	if (c->sock >= 0 && c->generation == o->generation && s && s->serial == o->serial) {
 		report(c, &slot, d->pool.frame[handle] + d->pool.bytes[handle] - o->bytes, SO_EE_CODE_TXTIME_MISSED);
 	}
 }
@@ -260,6 +261,7 @@ static void enqueue(struct daemon *d, struct client *c, const struct wire_slot *
 	}
 	d->pool.origin[p.handle] = (struct origin){
 		.generation = c->generation,
+		.serial = s->serial,
 		.socket = slot->socket,
 		.txtime_ns = slot->txtime_ns,
 		.client = (uint16_t)(c - d->client),

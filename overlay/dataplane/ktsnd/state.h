@@ -17,7 +17,7 @@ enum event { EVENT_CONTROL, EVENT_REQUEST, EVENT_ATTACHMENT, EVENT_NEIGHBOUR, EV
 
 /* Whose a packet is, for what becomes of it. */
 struct origin {
-	uint32_t generation; /* of the client */
+	uint32_t generation, serial; /* of the client, and of its socket */
 	uint32_t socket;
 	int64_t txtime_ns; /* of the socket's clock */
 	uint16_t client, bytes;

@@ -28,6 +28,7 @@ static struct {
 	pid_t owner; /* whose memory this is */
 	uint32_t generation, head, error_tail;
 	uint64_t taken; /* bit e: error slot e was taken before one in front of it */
+	uint64_t shown[WIRE_SOCKETS / 64]; /* bit s: the daemon's socket s is open */
 	struct wire_ring *ring;
 	int64_t retry_ns, closed_ns; /* closed_ns: of the last CLOSE; 0: none */
 } self = { .lock = PTHREAD_MUTEX_INITIALIZER, .sock = -1, .generation = 1 };
@@ -156,6 +157,7 @@ static int attach_locked(void)
 	}
 	self.head = self.error_tail = 0;
 	self.taken = 0;
+	memset(self.shown, 0, sizeof(self.shown));
 	return 0;
 }
 
@@ -170,6 +172,34 @@ static bool gone_locked(void)
 	}
 	got = recv(self.sock, &byte, sizeof(byte), MSG_PEEK | MSG_DONTWAIT);
 	return got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR);
+}
+
+static bool shown_locked(uint32_t number)
+{
+	return self.shown[number / 64 % (WIRE_SOCKETS / 64)] >> number % 64 & 1;
+}
+
+/* release_locked gives the error slots back that are taken, up to the first that is not. */
+static void release_locked(uint32_t head)
+{
+	while (self.error_tail != head && self.taken >> self.error_tail % WIRE_ERRORS & 1) {
+		self.taken &= ~(UINT64_C(1) << self.error_tail % WIRE_ERRORS);
+		self.error_tail++;
+	}
+	atomic_store_explicit(&self.ring->error_tail, self.error_tail, memory_order_release);
+}
+
+/* drop_locked takes the errors of sockets that are closed: nobody asks for them, and others want the room. */
+static void drop_locked(void)
+{
+	uint32_t head = atomic_load_explicit(&self.ring->error_head, memory_order_acquire);
+
+	for (uint32_t at = self.error_tail; at != head; at++) {
+		if (!shown_locked(self.ring->error[at % WIRE_ERRORS].socket)) {
+			self.taken |= UINT64_C(1) << at % WIRE_ERRORS;
+		}
+	}
+	release_locked(head);
 }
 
 /* show_locked passes a socket to the daemon, which names it. Returns 0 or -errno. */
@@ -188,6 +218,12 @@ static int show_locked(int fd, struct link_name *name, const struct sock_txtime 
 	if (m.error) {
 		return m.error;
 	}
+	if (m.socket >= WIRE_SOCKETS) {
+		detach_locked();
+		return -EPROTO;
+	}
+	drop_locked(); /* those of an earlier socket of that number, of which none comes any more */
+	self.shown[m.socket / 64] |= UINT64_C(1) << m.socket % 64;
 	*name = (struct link_name){ self.generation, m.socket };
 	return 0;
 }
@@ -263,8 +299,11 @@ void link_prepare(int fd, struct link_name *name, const struct sock_txtime *how)
 /* error_locked copies the first error of a socket, which need not be the first of all. */
 static bool error_locked(const struct link_name *name, struct wire_slot *error)
 {
-	uint32_t head = atomic_load_explicit(&self.ring->error_head, memory_order_acquire), at = self.error_tail;
+	uint32_t head, at;
 
+	drop_locked();
+	head = atomic_load_explicit(&self.ring->error_head, memory_order_acquire);
+	at = self.error_tail;
 	while (at != head && (self.taken >> at % WIRE_ERRORS & 1 || self.ring->error[at % WIRE_ERRORS].socket != name->number)) {
 		at++;
 	}
@@ -273,11 +312,7 @@ static bool error_locked(const struct link_name *name, struct wire_slot *error)
 	}
 	*error = self.ring->error[at % WIRE_ERRORS];
 	self.taken |= UINT64_C(1) << at % WIRE_ERRORS;
-	while (self.error_tail != head && self.taken >> self.error_tail % WIRE_ERRORS & 1) {
-		self.taken &= ~(UINT64_C(1) << self.error_tail % WIRE_ERRORS);
-		self.error_tail++;
-	}
-	atomic_store_explicit(&self.ring->error_tail, self.error_tail, memory_order_release);
+	release_locked(head);
 	return true;
 }
 
@@ -309,6 +344,8 @@ void link_forget(struct link_name *name)
 		/* A daemon that cannot be told is one that has gone, and knows nothing of it. */
 		(void)pass_send(self.sock, &m, sizeof(m), -1, MSG_DONTWAIT);
 		self.closed_ns = monotonic_ns();
+		self.shown[name->number / 64] &= ~(UINT64_C(1) << name->number % 64);
+		drop_locked();
 	}
 	name->generation = 0;
 	pthread_mutex_unlock(&self.lock);

@@ -159,7 +159,7 @@ static void there_are_so_many_sockets_and_no_more(void **state)
 {
 	struct pair *p = *state;
 
-	for (int i = 0; i < CLIENT_SOCKETS_MAX; i++) {
+	for (int i = 0; i < WIRE_SOCKETS; i++) {
 		assert_int_equal(open_socket(p, SOCK_DGRAM, true, CLOCK_MONOTONIC).error, 0);
 	}
 	assert_int_equal(open_socket(p, SOCK_DGRAM, true, CLOCK_MONOTONIC).error, -EMFILE);

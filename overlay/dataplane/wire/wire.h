@@ -17,6 +17,7 @@
 #define WIRE_VERSION 2
 #define WIRE_SLOTS 256
 #define WIRE_ERRORS 64
+#define WIRE_SOCKETS 256 /* of one process; they are called 0 to 255 */
 #define WIRE_PAYLOAD_MAX 1472 /* of UDP over IPv4 in an Ethernet frame */
 #define WIRE_PATH "/run/ktsn/ktsn.sock"
 
