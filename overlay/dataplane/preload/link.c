@@ -16,6 +16,7 @@
 #include "real.h"
 
 #define RETRY_NS 20000000  /* from one try to connect to the next */
+#define QUIET_NS 1000000000 /* from one that got no answer, or a refusal, to the next */
 #define SILENT_NS 20000000 /* without a sign of life the connection is looked at */
 #define WAIT_US 200000     /* for an answer of the daemon */
 #define HELD_NS 1000000000 /* after CLOSE its copy may hold a port: as long as a busy machine has it stand still */
@@ -120,40 +121,43 @@ static int dial(void)
 	return sock;
 }
 
+/* failed_locked gives the link up after an error, and says when to try again: later where that took long already. */
+static int failed_locked(int err)
+{
+	detach_locked();
+	self.retry_ns = monotonic_ns() + (err == -EAGAIN ? QUIET_NS : RETRY_NS);
+	return err;
+}
+
 /* attach_locked takes the ring that the daemon passes. Returns 0 or -errno. */
 static int attach_locked(void)
 {
 	struct wire_message welcome;
-	int64_t now_ns = monotonic_ns();
 	void *ring;
 	int fd, err;
 
-	if (now_ns < self.retry_ns) {
+	if (monotonic_ns() < self.retry_ns) {
 		return -EHOSTDOWN;
 	}
-	self.retry_ns = now_ns + RETRY_NS;
 	self.sock = dial();
 	if (self.sock < 0) {
 		err = self.sock;
 		self.sock = -1;
-		return err;
+		return failed_locked(err);
 	}
 	err = pass_receive(self.sock, &welcome, sizeof(welcome), &fd, 0);
 	if (err || fd < 0 || welcome.type != WIRE_WELCOME) {
-		detach_locked();
-		return err ? err : -EPROTO;
+		return failed_locked(err ? err : -EPROTO);
 	}
 	ring = mmap(NULL, sizeof(*self.ring), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fd, 0);
 	real()->close(fd);
 	if (ring == MAP_FAILED) {
-		detach_locked();
-		return -ENOMEM;
+		return failed_locked(-ENOMEM);
 	}
 	self.ring = ring;
 	if (self.ring->magic != WIRE_MAGIC || self.ring->version != WIRE_VERSION || self.ring->slots != WIRE_SLOTS ||
 	    self.ring->slot_bytes != sizeof(struct wire_slot)) {
-		detach_locked();
-		return -EPROTO;
+		return failed_locked(-EPROTO);
 	}
 	self.head = self.error_tail = 0;
 	self.taken = 0;
@@ -206,25 +210,28 @@ static void drop_locked(void)
 static int show_locked(int fd, struct link_name *name, const struct sock_txtime *how)
 {
 	struct wire_message m = { .type = WIRE_OPEN, .clock = how->clockid, .flags = how->flags };
-	int extra, err = pass_send(self.sock, &m, sizeof(m), fd, 0);
+	int extra, err;
 
+	if (name->refused == self.generation && monotonic_ns() < name->again_ns) {
+		return -EMFILE;
+	}
+	err = pass_send(self.sock, &m, sizeof(m), fd, 0);
 	if (!err) {
 		err = pass_receive(self.sock, &m, sizeof(m), &extra, 0);
 	}
-	if (err || m.type != WIRE_OPENED) {
-		detach_locked();
-		return err ? err : -EPROTO;
+	if (err || m.type != WIRE_OPENED || m.socket >= WIRE_SOCKETS) {
+		return failed_locked(err ? err : -EPROTO);
+	}
+	if (m.error && m.error != -EDESTADDRREQ) { /* which will be otherwise as soon as it is bound */
+		name->refused = self.generation;
+		name->again_ns = monotonic_ns() + QUIET_NS;
 	}
 	if (m.error) {
 		return m.error;
 	}
-	if (m.socket >= WIRE_SOCKETS) {
-		detach_locked();
-		return -EPROTO;
-	}
 	drop_locked(); /* those of an earlier socket of that number, of which none comes any more */
 	self.shown[m.socket / 64] |= UINT64_C(1) << m.socket % 64;
-	*name = (struct link_name){ self.generation, m.socket };
+	*name = (struct link_name){ .generation = self.generation, .number = m.socket };
 	return 0;
 }
 
@@ -347,7 +354,7 @@ void link_forget(struct link_name *name)
 		self.shown[name->number / 64] &= ~(UINT64_C(1) << name->number % 64);
 		drop_locked();
 	}
-	name->generation = 0;
+	*name = (struct link_name){ 0 };
 	pthread_mutex_unlock(&self.lock);
 	inside = false;
 }

@@ -12,9 +12,13 @@
 
 #include "../wire/wire.h"
 
-/* What a socket is called by a daemon: valid while the generation is the link's. */
+/*
+ * What a socket is called by a daemon: valid while the generation is the link's. One that it
+ * has refused in a generation is not shown to it again in that until again_ns.
+ */
 struct link_name {
-	uint32_t generation, number;
+	uint32_t generation, number, refused;
+	int64_t again_ns;
 };
 
 /*
