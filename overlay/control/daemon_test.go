@@ -329,6 +329,23 @@ func TestErrorQueues(t *testing.T) {
 	}
 }
 
+// A daemon that naps finds packets after their time; they came before it, and leave.
+func TestNapsMakeNoPacketLate(t *testing.T) {
+	l := newLAN(t)
+	c, _ := l.daemon("--nap-ns", "10000000")
+	conn := l.listen(far4)
+	talked(t, l.talk(far4, "-n", "50", "-c", "17000000", "-l", "2000000"))
+	hear(t, conn, 300*time.Millisecond)
+	s, err := c.Status()
+	must(t, err)
+	if k := only(t, c); k.Late > 5 || k.Sent < 45 { // some the machine may have held up
+		t.Errorf("the daemon counts %+v", k)
+	}
+	if s.Gap.P99 > 5*time.Millisecond {
+		t.Errorf("its naps are gaps in polling: %+v", s.Gap)
+	}
+}
+
 // What cannot leave in time is refused and counted, and harms nothing else.
 func TestPacketsWithoutAChanceAreRefused(t *testing.T) {
 	l := newLAN(t)

@@ -90,7 +90,7 @@ int daemon_new(struct daemon **made, const struct daemon_config *config)
 		daemon_free(d);
 		return err;
 	}
-	d->times.started_ns = d->times.polled_ns = clock_ns(CLOCK_TAI);
+	d->times.started_ns = d->times.polled_ns = d->times.awake_ns = clock_ns(CLOCK_TAI);
 	*made = d;
 	return 0;
 }
@@ -371,9 +371,9 @@ bool daemon_poll(struct daemon *d)
 	bool busy = false;
 
 	d->times.now_ns = now_ns;
-	histogram_add(&d->status.gap, now_ns - d->times.polled_ns);
+	histogram_add(&d->status.gap, now_ns - d->times.awake_ns);
 	d->times.since_ns = d->times.polled_ns < now_ns ? d->times.polled_ns : now_ns; /* the clock may have been set back */
-	d->times.polled_ns = now_ns;
+	d->times.polled_ns = d->times.awake_ns = now_ns;
 	leave(d);
 	for (int i = 0; i < d->actives; i++) {
 		struct client *c = &d->client[d->active[i]];
@@ -391,11 +391,11 @@ bool daemon_poll(struct daemon *d)
 
 void daemon_run(struct daemon *d, const volatile sig_atomic_t *stop)
 {
-	d->times.polled_ns = clock_ns(CLOCK_TAI);
+	d->times.polled_ns = d->times.awake_ns = clock_ns(CLOCK_TAI);
 	while (!*stop) {
 		if (!daemon_poll(d) && d->config.nap_ns > 0) {
 			nap(d);
-			d->times.polled_ns = clock_ns(CLOCK_TAI);
+			d->times.awake_ns = clock_ns(CLOCK_TAI);
 		}
 	}
 }

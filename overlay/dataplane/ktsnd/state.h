@@ -37,6 +37,7 @@ struct pool {
 struct times {
 	int64_t now_ns, started_ns, keep_ns;
 	int64_t polled_ns, since_ns; /* of the last poll and of the one before: what is found now came in between */
+	int64_t awake_ns; /* of the last poll, or of the end of its nap: from then on it is a gap */
 	int64_t monotonic_ns, realtime_ns; /* to be added for CLOCK_TAI */
 };
 

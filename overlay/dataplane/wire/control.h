@@ -90,7 +90,7 @@ struct control_status {
 	uint64_t overrun;   /* packets that the port did not take */
 	struct control_class class[CONTROL_CLASSES];
 	struct control_histogram late; /* from when a packet may leave until it was handed to the port */
-	struct control_histogram gap;  /* from one poll to the next */
+	struct control_histogram gap;  /* from one poll to the next, without naps */
 };
 
 struct control_answer {
