@@ -1,4 +1,5 @@
 /* What the daemon is told on sockets: by programs, by containers that ask for neighbours, and by its controllers. */
+#include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -67,16 +68,31 @@ static void hear(struct daemon *d, struct client *c)
 	}
 }
 
-/* answer tells a container who has an address that there is a route to: no broadcast crosses the overlay. */
-static void answer(struct daemon *d, int sock)
+/* has says whether an address is one of an attachment's own. */
+static bool has(const struct control_attach *who, const uint8_t address[16])
+{
+	for (int i = 0; i < who->addresses; i++) {
+		if (memcmp(who->address[i], address, 16) == 0) {
+			return true;
+		}
+	}
+	return false;
+}
+
+/*
+ * answer tells a container who has an address that there is a route to: no broadcast crosses
+ * the overlay. Of its own one it asks whether another has it (RFC 5227, RFC 4862 §5.4), and
+ * nobody does.
+ */
+static void answer(struct daemon *d, const struct attachment *a)
 {
 	uint8_t in[NEIGHBOUR_BYTES], out[NEIGHBOUR_BYTES];
-	ssize_t bytes = recv(sock, in, sizeof(in), MSG_DONTWAIT);
+	ssize_t bytes = recv(a->asked, in, sizeof(in), MSG_DONTWAIT);
 	struct neighbour_question q;
 	struct hop hop;
 
-	if (bytes > 0 && neighbour_read(&q, in, (uint32_t)bytes) && route_find(&d->routes, q.wanted, &hop)) {
-		(void)send(sock, out, neighbour_write(out, &q, hop.mac), MSG_DONTWAIT); /* it will ask again */
+	if (bytes > 0 && neighbour_read(&q, in, (uint32_t)bytes) && !has(&a->who, q.wanted) && route_find(&d->routes, q.wanted, &hop)) {
+		(void)send(a->asked, out, neighbour_write(out, &q, hop.mac), MSG_DONTWAIT); /* it will ask again */
 	}
 }
 
@@ -98,7 +114,7 @@ void daemon_handle(struct daemon *d, uint64_t about)
 		welcome(d, number);
 		break;
 	case EVENT_NEIGHBOUR:
-		answer(d, d->attachment[number].asked);
+		answer(d, &d->attachment[number]);
 		break;
 	case EVENT_CLIENT:
 		hear(d, &d->client[number]);
