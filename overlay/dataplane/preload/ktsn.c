@@ -78,6 +78,12 @@ static struct known *known_of(int fd)
 	return fd >= 0 && fd < FDS_MAX ? &fds[fd] : NULL;
 }
 
+/* priority_of is a socket's priority as a slot has it. */
+static uint8_t priority_of(int priority)
+{
+	return (unsigned int)priority > PRIORITY_MAX ? PRIORITY_MAX : (uint8_t)priority;
+}
+
 /* learn asks the kernel about a socket that came by exec, dup or SCM_RIGHTS. */
 static void learn(int fd, struct known *k)
 {
@@ -85,13 +91,13 @@ static void learn(int fd, struct known *k)
 	socklen_t bytes = sizeof(txtime), priority_bytes = sizeof(int);
 	int priority = 0;
 
+	(void)real()->getsockopt(fd, SOL_SOCKET, SO_PRIORITY, &priority, &priority_bytes);
+	k->priority = priority_of(priority);
 	if (real()->getsockopt(fd, SOL_SOCKET, SO_TXTIME, &txtime, &bytes) < 0 || !txtime.clockid) {
 		k->kind = PLAIN;
 		return;
 	}
-	(void)real()->getsockopt(fd, SOL_SOCKET, SO_PRIORITY, &priority, &priority_bytes);
 	k->how = txtime;
-	k->priority = priority > PRIORITY_MAX ? PRIORITY_MAX : (uint8_t)priority;
 	k->kind = TIMED;
 }
 
@@ -108,6 +114,7 @@ static void forget(int fd)
 	}
 	memset(&k->peer, 0, sizeof(k->peer));
 	k->pretended = false;
+	k->priority = 0;
 	k->kind = UNKNOWN;
 }
 
@@ -261,9 +268,7 @@ EXPORT int setsockopt(int fd, int level, int option, const void *value, socklen_
 	}
 	err = real()->setsockopt(fd, level, option, value, bytes);
 	if (!err && k && level == SOL_SOCKET && option == SO_PRIORITY) {
-		int priority = *(const int *)value;
-
-		k->priority = priority > PRIORITY_MAX ? PRIORITY_MAX : (uint8_t)priority;
+		k->priority = priority_of(*(const int *)value);
 	}
 	return err;
 }
