@@ -27,6 +27,7 @@ static struct {
 	pthread_mutex_t lock;
 	int sock;
 	pid_t owner; /* whose memory this is */
+	bool parents; /* since a fork it is the link of the parent, until it is unlocked */
 	uint32_t generation, head, error_tail;
 	uint64_t taken; /* bit e: error slot e was taken before one in front of it */
 	uint64_t shown[WIRE_SOCKETS / 64]; /* bit s: the daemon's socket s is open */
@@ -59,23 +60,69 @@ static void detach_locked(void)
 	self.generation++;
 }
 
+/* own_locked has the link of a child of fork be its own: it leaves the ring to the parent. */
+static void own_locked(void)
+{
+	detach_locked();
+	self.parents = false;
+	self.retry_ns = 0;
+	self.owner = getpid();
+}
+
+/*
+ * lock begins what is done with the link, in which the thread is not cancelled: nobody would
+ * unlock then. Returns false where it has begun already, before a signal; else *cancel is for
+ * unlock.
+ */
+static bool lock(int *cancel)
+{
+	if (inside) {
+		return false;
+	}
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, cancel);
+	inside = true;
+	pthread_mutex_lock(&self.lock);
+	return true;
+}
+
+static void unlock(int cancel)
+{
+	if (self.parents) {
+		own_locked();
+	}
+	pthread_mutex_unlock(&self.lock);
+	inside = false;
+	pthread_setcancelstate(cancel, NULL);
+}
+
+/* Of this thread's forks: whether it could be cancelled before, and how many signal handlers do while the link is used. */
+static _Thread_local int fork_cancel, forks_inside;
+
 static void before_fork(void)
 {
-	pthread_mutex_lock(&self.lock);
+	int cancel;
+
+	if (!lock(&cancel)) {
+		forks_inside++;
+		return;
+	}
+	fork_cancel = cancel;
 }
 
 static void after_fork(void)
 {
-	pthread_mutex_unlock(&self.lock);
+	if (forks_inside > 0) {
+		forks_inside--;
+		return;
+	}
+	unlock(fork_cancel);
 }
 
-/* after_fork_in_child leaves the ring to the parent. */
+/* after_fork_in_child of a signal handler, that came while the link is used, has that end first. */
 static void after_fork_in_child(void)
 {
-	detach_locked();
-	self.retry_ns = 0;
-	self.owner = getpid();
-	pthread_mutex_unlock(&self.lock);
+	self.parents = true;
+	after_fork();
 }
 
 __attribute__((constructor)) static void start(void)
@@ -278,29 +325,25 @@ static int send_locked(int fd, struct link_name *name, const struct sock_txtime 
 int link_send(int fd, struct link_name *name, const struct sock_txtime *how, const struct wire_slot *header,
 	      const struct iovec *iov, int parts)
 {
-	int err;
+	int err, cancel;
 
-	if (inside) {
+	if (!lock(&cancel)) {
 		return -EDEADLK;
 	}
-	inside = true;
-	pthread_mutex_lock(&self.lock);
 	err = send_locked(fd, name, how, header, iov, parts);
-	pthread_mutex_unlock(&self.lock);
-	inside = false;
+	unlock(cancel);
 	return err;
 }
 
 void link_prepare(int fd, struct link_name *name, const struct sock_txtime *how)
 {
-	if (inside) {
+	int cancel;
+
+	if (!lock(&cancel)) {
 		return;
 	}
-	inside = true;
-	pthread_mutex_lock(&self.lock);
 	(void)ready_locked(fd, name, how);
-	pthread_mutex_unlock(&self.lock);
-	inside = false;
+	unlock(cancel);
 }
 
 /* error_locked copies the first error of a socket, which need not be the first of all. */
@@ -326,27 +369,24 @@ static bool error_locked(const struct link_name *name, struct wire_slot *error)
 bool link_error(const struct link_name *name, struct wire_slot *error)
 {
 	bool found;
+	int cancel;
 
-	if (inside) {
+	if (!lock(&cancel)) {
 		return false;
 	}
-	inside = true;
-	pthread_mutex_lock(&self.lock);
 	found = self.ring && name->generation == self.generation && error_locked(name, error);
-	pthread_mutex_unlock(&self.lock);
-	inside = false;
+	unlock(cancel);
 	return found;
 }
 
 void link_forget(struct link_name *name)
 {
 	struct wire_message m = { .type = WIRE_CLOSE, .socket = name->number };
+	int cancel;
 
-	if (inside) {
+	if (!lock(&cancel)) {
 		return;
 	}
-	inside = true;
-	pthread_mutex_lock(&self.lock);
 	if (self.sock >= 0 && name->generation == self.generation) {
 		/* A daemon that cannot be told is one that has gone, and knows nothing of it. */
 		(void)pass_send(self.sock, &m, sizeof(m), -1, MSG_DONTWAIT);
@@ -355,33 +395,29 @@ void link_forget(struct link_name *name)
 		drop_locked();
 	}
 	*name = (struct link_name){ 0 };
-	pthread_mutex_unlock(&self.lock);
-	inside = false;
+	unlock(cancel);
 }
 
 bool link_holds(void)
 {
 	bool holds;
+	int cancel;
 
-	if (inside) {
+	if (!lock(&cancel)) {
 		return false;
 	}
-	inside = true;
-	pthread_mutex_lock(&self.lock);
 	holds = self.closed_ns && monotonic_ns() - self.closed_ns < HELD_NS;
-	pthread_mutex_unlock(&self.lock);
-	inside = false;
+	unlock(cancel);
 	return holds;
 }
 
 void link_closing(int fd)
 {
-	if (inside || fd != self.sock || link_borrowed()) {
+	int cancel;
+
+	if (fd != self.sock || link_borrowed() || !lock(&cancel)) {
 		return;
 	}
-	inside = true;
-	pthread_mutex_lock(&self.lock);
 	detach_locked();
-	pthread_mutex_unlock(&self.lock);
-	inside = false;
+	unlock(cancel);
 }

@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -29,6 +30,7 @@
 #define THREADS 4
 #define CHILDREN 4
 #define PACKETS 500
+#define CANCELLED 100
 
 static atomic_int failed;
 static char control[64], clients[64];
@@ -216,10 +218,85 @@ static void every_packet_comes_once(void **unused)
 	assert_int_equal(answer.status.malformed + answer.status.unrouted, 0);
 }
 
+/* come_and_go has the link used in each way, until it is cancelled. */
+static void *come_and_go(void *unused)
+{
+	(void)unused;
+	for (;;) {
+		int sock = open_timed();
+
+		send_now(sock);
+		close(sock);
+		pthread_testcancel();
+	}
+	return NULL;
+}
+
+/* on_alarm is a signal that comes at any moment, again and again: its child ends, as one that starts a program does. */
+static void on_alarm(int number)
+{
+	const struct itimerval soon = { .it_value.tv_usec = 700 };
+	pid_t child = fork();
+
+	(void)number;
+	if (child == 0) {
+		_exit(0);
+	}
+	waitpid(child, NULL, 0);
+	setitimer(ITIMER_REAL, &soon, NULL);
+}
+
+static void a_thread_that_is_cancelled_leaves_the_link(void **unused)
+{
+	pid_t daemon;
+	int sock;
+
+	(void)unused;
+#ifdef __SANITIZE_ADDRESS__
+	skip(); /* ASan takes what is left of the stack of a cancelled thread for a mistake */
+#endif
+	failed = 0;
+	usleep(50000); /* until it is known that the daemon of another test has gone */
+	daemon = set_up();
+	for (int i = 0; i < CANCELLED; i++) {
+		pthread_t thread;
+
+		assert_int_equal(pthread_create(&thread, NULL, come_and_go, NULL), 0);
+		usleep(1000 + 30 * (unsigned int)i);
+		pthread_cancel(thread);
+		pthread_join(thread, NULL);
+		sock = open_timed();
+		send_now(sock);
+		close(sock);
+	}
+	kill(daemon, SIGTERM);
+	ended_well(daemon);
+	assert_int_equal(failed, 0);
+}
+
+static void a_signal_may_fork_at_any_moment(void **unused)
+{
+	pid_t daemon;
+
+	(void)unused;
+	failed = 0;
+	usleep(50000);
+	daemon = set_up();
+	signal(SIGALRM, on_alarm);
+	raise(SIGALRM);
+	talk(NULL);
+	signal(SIGALRM, SIG_IGN);
+	kill(daemon, SIGTERM);
+	ended_well(daemon);
+	assert_int_equal(failed, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_packet_comes_once),
+		cmocka_unit_test(a_thread_that_is_cancelled_leaves_the_link),
+		cmocka_unit_test(a_signal_may_fork_at_any_moment),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
