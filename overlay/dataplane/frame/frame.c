@@ -8,6 +8,7 @@ enum {
 	PROTOCOL_UDP = 17,
 	VXLAN_BYTES = 8,
 	HOPS = 64,
+	GROUP_HOPS = 1, /* as of a socket that was told nothing else (RFC 1112 §6.1, RFC 3493 §5.2) */
 };
 
 bool frame_is_ipv4(const uint8_t ip[16])
@@ -39,6 +40,14 @@ static uint8_t *put_ethernet(uint8_t *at, const struct frame_path *path)
 	return put16(at, frame_is_ipv4(path->to.ip) ? TYPE_IPV4 : TYPE_IPV6);
 }
 
+/* hops is how many routers a packet may cross. */
+static uint32_t hops(const uint8_t to[16])
+{
+	bool group = frame_is_ipv4(to) ? to[12] >> 4 == 0xe : to[0] == 0xff;
+
+	return group ? GROUP_HOPS : HOPS;
+}
+
 static uint8_t *put_ipv4(uint8_t *at, const struct frame_path *path, uint32_t udp_bytes)
 {
 	uint8_t *start = at;
@@ -47,7 +56,7 @@ static uint8_t *put_ipv4(uint8_t *at, const struct frame_path *path, uint32_t ud
 	at = put16(at, IPV4_BYTES + udp_bytes);
 	at = put16(at, 0);      /* no identification: it is never a fragment (RFC 6864) */
 	at = put16(at, 0x4000); /* nor to become one */
-	at = put16(at, HOPS << 8 | PROTOCOL_UDP);
+	at = put16(at, hops(path->to.ip) << 8 | PROTOCOL_UDP);
 	at = put16(at, 0);
 	memcpy(at, path->from.ip + 12, 4);
 	memcpy(at + 4, path->to.ip + 12, 4);
@@ -60,7 +69,7 @@ static uint8_t *put_ipv6(uint8_t *at, const struct frame_path *path, uint32_t ud
 	at = put16(at, 0x6000);
 	at = put16(at, 0);
 	at = put16(at, udp_bytes);
-	at = put16(at, PROTOCOL_UDP << 8 | HOPS);
+	at = put16(at, PROTOCOL_UDP << 8 | hops(path->to.ip));
 	memcpy(at, path->from.ip, 16);
 	memcpy(at + 16, path->to.ip, 16);
 	return at + 32;

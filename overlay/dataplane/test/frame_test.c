@@ -62,6 +62,20 @@ static void ipv6_is_as_in_rfc_8200_behind_a_tag(void **unused)
 	assert_memory_equal(out + 42, ipv6.to.ip, 16);
 }
 
+static void to_groups_it_crosses_no_router(void **unused)
+{
+	struct frame_path four = ipv4, six = ipv6;
+	uint8_t out[FRAME_HEADERS_MAX];
+
+	(void)unused;
+	four.to.ip[12] = 239;
+	frame_write(out, &four, NULL, 0);
+	assert_int_equal(out[14 + 8], 1);
+	six.to.ip[0] = 0xff;
+	frame_write(out, &six, NULL, 0);
+	assert_int_equal(out[18 + 7], 1);
+}
+
 static void checksums_are_right_for_every_length(void **unused)
 {
 	static uint8_t payload[1472], out[1600];
@@ -151,6 +165,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(ipv4_is_as_in_rfc_791),
 		cmocka_unit_test(ipv6_is_as_in_rfc_8200_behind_a_tag),
+		cmocka_unit_test(to_groups_it_crosses_no_router),
 		cmocka_unit_test(checksums_are_right_for_every_length),
 		cmocka_unit_test(a_checksum_of_zero_is_sent_as_ones),
 		cmocka_unit_test(a_tunnel_is_as_in_rfc_7348),
