@@ -49,7 +49,7 @@ func TestProgramsSeeNoDifference(t *testing.T) {
 	must(t, err)
 	all := 0
 	for line, n := range packets {
-		if line != 12 { // which have no transmission time
+		if line != 12 && line != 40 && line <= 1000 { // without a transmission time, and what the daemon does not do, which is longer
 			all += n
 		}
 	}

@@ -22,11 +22,13 @@
 #include "../wire/wire.h"
 #include "link.h"
 #include "message.h"
+#include "option.h"
 #include "real.h"
 
 #define EXPORT __attribute__((visibility("default")))
 #define FDS_MAX 65536 /* sockets above it go by the kernel */
 
+#define FLAGS (MSG_DONTWAIT | MSG_NOSIGNAL | MSG_CONFIRM) /* that change nothing of a packet */
 #define HELD_AGAIN_NS 500000 /* until a port that the daemon may still have is asked for again */
 
 enum kind { UNKNOWN, PLAIN, TIMED };
@@ -35,6 +37,8 @@ enum kind { UNKNOWN, PLAIN, TIMED };
 struct known {
 	_Atomic uint8_t kind;
 	uint8_t priority;
+	_Atomic uint8_t kernels; /* an enum option_kernels */
+	_Atomic bool begun; /* the kernel has a part of a datagram (MSG_MORE), and gets the rest */
 	_Atomic bool pretended; /* the kernel does not know of the clock: it had refused it */
 	struct sock_txtime how;
 	struct link_name name;
@@ -84,21 +88,30 @@ static uint8_t priority_of(int priority)
 	return (unsigned int)priority > PRIORITY_MAX ? PRIORITY_MAX : (uint8_t)priority;
 }
 
+/* learn_timed asks the kernel about a socket that has transmission times. */
+static void learn_timed(int fd, struct known *k, const struct sock_txtime *how)
+{
+	socklen_t bytes = sizeof(int);
+	int priority = 0;
+
+	(void)real()->getsockopt(fd, SOL_SOCKET, SO_PRIORITY, &priority, &bytes);
+	k->priority = priority_of(priority);
+	k->kernels = option_kernels(fd);
+	k->how = *how;
+	k->kind = TIMED;
+}
+
 /* learn asks the kernel about a socket that came by exec, dup or SCM_RIGHTS. */
 static void learn(int fd, struct known *k)
 {
 	struct sock_txtime txtime;
-	socklen_t bytes = sizeof(txtime), priority_bytes = sizeof(int);
-	int priority = 0;
+	socklen_t bytes = sizeof(txtime);
 
-	(void)real()->getsockopt(fd, SOL_SOCKET, SO_PRIORITY, &priority, &priority_bytes);
-	k->priority = priority_of(priority);
 	if (real()->getsockopt(fd, SOL_SOCKET, SO_TXTIME, &txtime, &bytes) < 0 || !txtime.clockid) {
 		k->kind = PLAIN;
 		return;
 	}
-	k->how = txtime;
-	k->kind = TIMED;
+	learn_timed(fd, k, &txtime);
 }
 
 /* forget is called when a descriptor is to mean something else. */
@@ -115,6 +128,8 @@ static void forget(int fd)
 	memset(&k->peer, 0, sizeof(k->peer));
 	k->pretended = false;
 	k->priority = 0;
+	k->kernels = OPTION_NONE;
+	k->begun = false;
 	k->kind = UNKNOWN;
 }
 
@@ -135,6 +150,29 @@ static bool aim(int fd, struct known *k, const struct msghdr *message, struct wi
 		return false;
 	}
 	return message_address(&k->peer, slot);
+}
+
+/* kernels says whether an option asks for what the daemon does not do of a packet to an address. */
+static bool kernels(const struct known *k, const struct wire_slot *slot)
+{
+	return k->kernels == OPTION_ALL || (k->kernels == OPTION_GROUPS && message_to_group(slot));
+}
+
+/* whole says whether a message is one datagram, of which nothing is asked that the daemon does not do. */
+static bool whole(int fd, int flags)
+{
+	struct known *k = known_of(fd);
+	bool begun;
+
+	if (!k || (!(flags & MSG_MORE) && !k->begun)) {
+		return !(flags & ~FLAGS);
+	}
+	if (k->kind == UNKNOWN) {
+		learn(fd, k);
+	}
+	begun = k->begun;
+	k->begun = flags & MSG_MORE;
+	return !begun && !(flags & ~FLAGS);
 }
 
 /* must_fail says what becomes of packets without a daemon: KTSN_FALLBACK=fail, or they go by the kernel. */
@@ -168,7 +206,7 @@ static ssize_t by_ring(int fd, const struct msghdr *message)
 		return -2;
 	}
 	bytes = message_size(message);
-	if (k->kind != TIMED || bytes < 0 || !aim(fd, k, message, &slot)) {
+	if (k->kind != TIMED || bytes < 0 || !aim(fd, k, message, &slot) || kernels(k, &slot)) {
 		errno = saved;
 		return -2;
 	}
@@ -209,7 +247,7 @@ static ssize_t by_kernel(int fd, const struct msghdr *message, int flags)
 
 EXPORT ssize_t sendmsg(int fd, const struct msghdr *message, int flags)
 {
-	ssize_t sent = by_ring(fd, message);
+	ssize_t sent = whole(fd, flags) ? by_ring(fd, message) : -2;
 
 	return sent == -2 ? by_kernel(fd, message, flags) : sent;
 }
@@ -227,32 +265,20 @@ EXPORT int sendmmsg(int fd, struct mmsghdr *messages, unsigned int count, int fl
 	return (int)count;
 }
 
-/* is_udp says whether a socket is one that ktsnd takes. */
-static bool is_udp(int fd)
-{
-	int type = 0, protocol = 0;
-	socklen_t type_bytes = sizeof(type), protocol_bytes = sizeof(protocol);
-
-	return real()->getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &type_bytes) == 0 && type == SOCK_DGRAM &&
-	       real()->getsockopt(fd, SOL_SOCKET, SO_PROTOCOL, &protocol, &protocol_bytes) == 0 && protocol == IPPROTO_UDP;
-}
-
 /* set_txtime has the kernel know, too; where that refuses CLOCK_TAI for want of CAP_NET_ADMIN, it need not. */
 static int set_txtime(int fd, const struct sock_txtime *txtime)
 {
 	struct known *k = known_of(fd);
 	int saved = errno;
 	int err = real()->setsockopt(fd, SOL_SOCKET, SO_TXTIME, txtime, sizeof(*txtime));
-	bool pretended = err < 0 && errno == EPERM && txtime->clockid == CLOCK_TAI && is_udp(fd);
+	bool pretended = err < 0 && errno == EPERM && txtime->clockid == CLOCK_TAI && option_is_udp(fd);
 
 	if ((err < 0 && !pretended) || !k) {
 		return err;
 	}
 	forget(fd);
-	learn(fd, k);
-	k->how = *txtime;
 	k->pretended = pretended;
-	k->kind = TIMED;
+	learn_timed(fd, k, txtime);
 	link_prepare(fd, &k->name, &k->how);
 	errno = saved;
 	return 0;
@@ -261,7 +287,7 @@ static int set_txtime(int fd, const struct sock_txtime *txtime)
 EXPORT int setsockopt(int fd, int level, int option, const void *value, socklen_t bytes)
 {
 	struct known *k = known_of(fd);
-	int err;
+	int err, saved = errno;
 
 	if (level == SOL_SOCKET && option == SO_TXTIME && value && bytes >= sizeof(struct sock_txtime)) {
 		return set_txtime(fd, value);
@@ -269,6 +295,10 @@ EXPORT int setsockopt(int fd, int level, int option, const void *value, socklen_
 	err = real()->setsockopt(fd, level, option, value, bytes);
 	if (!err && k && level == SOL_SOCKET && option == SO_PRIORITY) {
 		k->priority = priority_of(*(const int *)value);
+	}
+	if (!err && k && k->kind == TIMED && (level == IPPROTO_IP || level == IPPROTO_IPV6 || level == IPPROTO_UDP)) {
+		k->kernels = option_kernels(fd);
+		errno = saved;
 	}
 	return err;
 }
@@ -326,7 +356,7 @@ EXPORT int bind(int fd, const struct sockaddr *at, socklen_t bytes)
 	const struct timespec moment = { .tv_nsec = HELD_AGAIN_NS };
 	int saved = errno, err = real()->bind(fd, at, bytes);
 
-	while (err < 0 && errno == EADDRINUSE && is_udp(fd) && link_holds()) {
+	while (err < 0 && errno == EADDRINUSE && option_is_udp(fd) && link_holds()) {
 		nanosleep(&moment, NULL);
 		err = real()->bind(fd, at, bytes);
 		errno = err ? errno : saved;
@@ -362,6 +392,7 @@ static int copied(int from, int to)
 		if (k && k->pretended && !link_borrowed()) {
 			copy->how = k->how;
 			copy->priority = k->priority;
+			copy->kernels = k->kernels;
 			copy->pretended = true;
 			copy->kind = TIMED;
 		}

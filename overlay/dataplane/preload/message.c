@@ -33,6 +33,13 @@ socklen_t message_address_least(sa_family_t family)
 	return family == AF_INET6 ? offsetof(struct sockaddr_in6, sin6_scope_id) : sizeof(struct sockaddr_in);
 }
 
+bool message_to_group(const struct wire_slot *slot)
+{
+	static const uint8_t ipv4[12] = { [10] = 0xff, 0xff };
+
+	return slot->to[0] == 0xff || (memcmp(slot->to, ipv4, sizeof(ipv4)) == 0 && slot->to[12] >> 4 == 0xe);
+}
+
 bool message_timed(const struct msghdr *message, struct wire_slot *slot)
 {
 	bool found = false;

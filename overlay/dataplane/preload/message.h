@@ -16,6 +16,9 @@ bool message_address(const struct sockaddr_storage *to, struct wire_slot *slot);
 /* message_address_least is how long the kernel wants an address to be. */
 socklen_t message_address_least(sa_family_t family);
 
+/* message_to_group says whether it goes to a group. */
+bool message_to_group(const struct wire_slot *slot);
+
 /* message_timed reads the control data. Returns false unless it is a transmission time, with a priority at most. */
 bool message_timed(const struct msghdr *message, struct wire_slot *slot);
 

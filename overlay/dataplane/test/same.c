@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/net_tstamp.h>
+#include <netinet/udp.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -317,6 +318,56 @@ static void processes(void)
 	close(sock);
 }
 
+/* send_two sends a datagram of two numbers, or a part of one. */
+static long send_two(int sock, const struct sockaddr_in *to, int flags)
+{
+	uint32_t two[2] = { htonl(line), htonl(line) };
+	struct letter l;
+
+	write_letter(&l, to, to ? sizeof(*to) : 0, true);
+	l.part = (struct iovec){ two, sizeof(two) };
+	return sendmsg(sock, &l.message, flags);
+}
+
+/* set_for has a packet sent while an option has a value, and one when it has that from before. */
+static void set_for(const char *what, int level, int option, int value)
+{
+	int sock = timed_socket(AF_INET, &to4, sizeof(to4)), before;
+	socklen_t bytes = sizeof(before);
+
+	getsockopt(sock, level, option, &before, &bytes);
+	setsockopt(sock, level, option, &value, sizeof(value));
+	told(what, send_two(sock, NULL, 0));
+	setsockopt(sock, level, option, &before, sizeof(before));
+	line = 29;
+	told("  and as it was", send_letter(sock, NULL, 0));
+	line = 40;
+	close(sock);
+}
+
+/* others asks for what ktsnd does not do: by LibKTSN, too, the kernel has such packets. */
+static void others(void)
+{
+	int sock = timed_socket(AF_INET, &to4, sizeof(to4)), hops = 5;
+
+	line = 40;
+	told("the beginning", send_two(sock, NULL, MSG_MORE));
+	told("the rest", send_two(sock, NULL, 0));
+	told("out of band", send_two(sock, NULL, MSG_OOB));
+	close(sock);
+	set_for("in segments", IPPROTO_UDP, UDP_SEGMENT, 4);
+	set_for("over few routers", IPPROTO_IP, IP_TTL, 5);
+	set_for("of a service", IPPROTO_IP, IP_TOS, 0x10);
+	set_for("corked", IPPROTO_UDP, UDP_CORK, 1);
+	sock = timed_socket(AF_INET, NULL, 0);
+	setsockopt(sock, IPPROTO_IP, IP_MULTICAST_IF, &own4, sizeof(own4));
+	setsockopt(sock, IPPROTO_IP, IP_MULTICAST_TTL, &hops, sizeof(hops));
+	told("to a group over routers", send_two(sock, &group4, 0));
+	line = 29;
+	told("  and to no group", send_letter(sock, &to4, sizeof(to4)));
+	close(sock);
+}
+
 int main(int argc, char **argv)
 {
 	if (argc != 6) {
@@ -341,6 +392,7 @@ int main(int argc, char **argv)
 	copies();
 	again((uint16_t)(atoi(argv[5]) + 1));
 	processes();
+	others();
 	usleep(LEAD_NS / 1000 * 3 / 2); /* until all have left */
 	return 0;
 }
