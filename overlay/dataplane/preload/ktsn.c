@@ -347,6 +347,9 @@ EXPORT int connect(int fd, const struct sockaddr *to, socklen_t bytes)
 	if (k && k->peer.ss_family) {
 		memset(&k->peer, 0, sizeof(k->peer));
 	}
+	if (!err && k && k->kind == TIMED && !link_borrowed()) {
+		link_forget(&k->name); /* it sends from another address now, which the daemon reads anew */
+	}
 	prepare(fd);
 	return err;
 }
