@@ -35,8 +35,8 @@ type Class struct {
 	Oversize uint64 `json:"oversize"`
 	Full     uint64 `json:"full"`
 	Missed   uint64 `json:"missed"`
-	// Misplaced packets left outside of their window; of the Unexplained ones no gap in
-	// polling as long as the guard band says why.
+	// Misplaced packets left outside of their window; Unexplained are those of which no
+	// delay as long as the guard band says why.
 	Misplaced   uint64 `json:"misplaced"`
 	Unexplained uint64 `json:"unexplained"`
 }

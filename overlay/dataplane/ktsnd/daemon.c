@@ -287,6 +287,26 @@ bool daemon_take(struct daemon *d, struct client *c, int most)
 	return got > 0;
 }
 
+/*
+ * place counts a packet that was handed over after it was decided on, where it may have been
+ * on the wire while its gate was shut. That is looked up anew: of the scheduler's own window
+ * it would always be said that the delay is to blame. It is not where there was none of the
+ * guard band, or where the gate was shut without it.
+ */
+static void place(struct daemon *d, const struct sched_packet *p, const struct gate_window *w, int64_t decided_ns)
+{
+	struct control_class *class = &d->status.class[p->class];
+	const struct gate *g = sched_gate(d->sched);
+	int64_t wire_ns = sched_wire_ns(d->sched, p->bytes), delay_ns = d->times.now_ns - decided_ns;
+	bool shut = gate_shut(g, p->class, decided_ns, delay_ns + wire_ns);
+
+	if (!shut && decided_ns + delay_ns + wire_ns <= w->end_ns) {
+		return;
+	}
+	class->misplaced++;
+	class->unexplained += shut && (delay_ns < d->config.sched.guard_ns || gate_shut(g, p->class, decided_ns, wire_ns));
+}
+
 /* leave sends the packets whose time it is. */
 static void leave(struct daemon *d)
 {
@@ -295,7 +315,6 @@ static void leave(struct daemon *d)
 	enum sched_fate fate;
 
 	while ((fate = sched_pop(d->sched, d->times.now_ns, &p, &w)) != SCHED_QUEUED) {
-		struct control_class *class = &d->status.class[p.class];
 		int64_t due_ns = p.txtime_ns > w.start_ns ? p.txtime_ns : w.start_ns;
 		int64_t decided_ns = d->times.now_ns;
 
@@ -310,10 +329,7 @@ static void leave(struct daemon *d)
 		}
 		histogram_add(&d->status.late, decided_ns - due_ns);
 		d->times.now_ns = clock_ns(CLOCK_TAI);
-		if (d->times.now_ns + sched_wire_ns(d->sched, p.bytes) > w.end_ns) {
-			class->misplaced++;
-			class->unexplained += d->times.now_ns - decided_ns < d->config.sched.guard_ns;
-		}
+		place(d, &p, &w, decided_ns);
 	}
 }
 

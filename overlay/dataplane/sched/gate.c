@@ -160,6 +160,13 @@ uint8_t gate_states(const struct gate *g, int64_t at_ns)
 	return slot_at(g, at_ns).open;
 }
 
+bool gate_shut(const struct gate *g, int class, int64_t at_ns, int64_t lasts_ns)
+{
+	int64_t last_ns = lasts_ns > 0 ? at_ns + lasts_ns - 1 : at_ns;
+
+	return !(gate_states(g, at_ns) & gate_states(g, last_ns) & 1 << class);
+}
+
 /* fits says whether a window is one, and so long after a time. */
 static bool fits(struct gate_window w, int64_t at_ns, int64_t lasts_ns)
 {

@@ -69,6 +69,9 @@ bool gate_tick(struct gate *g, int64_t now_ns);
 /* gate_states returns the gates at a time, as in struct gate_entry. */
 uint8_t gate_states(const struct gate *g, int64_t at_ns);
 
+/* gate_shut says whether a class's gate is shut at the beginning or at the end of what takes so long. */
+bool gate_shut(const struct gate *g, int class, int64_t at_ns, int64_t lasts_ns);
+
 /*
  * gate_window finds the first span of a class's open gate of which lasts_ns or more
  * are left at at_ns or later. Its start may lie before at_ns. Where there is none,

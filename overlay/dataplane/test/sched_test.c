@@ -78,6 +78,24 @@ static void windows_are_the_first_with_room(void **unused)
 	}
 }
 
+static void a_gate_is_shut_at_either_end(void **unused)
+{
+	(void)unused;
+	for (int round = 0; round < ROUNDS; round++) {
+		int class = (int)below(GATE_CLASSES);
+		int64_t at_ns = STEP_NS * (1000 + below(200)), lasts_ns = STEP_NS * below(30);
+		struct gate g;
+
+		random_gate(&g);
+		assert_int_equal(gate_shut(&g, class, at_ns, 0), !(gate_states(&g, at_ns) >> class & 1));
+		if (open_for(&g, class, at_ns) >= lasts_ns && lasts_ns > 0) {
+			assert_false(gate_shut(&g, class, at_ns, lasts_ns));
+		}
+		assert_int_equal(gate_shut(&g, class, at_ns, lasts_ns + 1), /* a ns of the next step */
+				 !(gate_states(&g, at_ns) >> class & gate_states(&g, at_ns + lasts_ns) >> class & 1));
+	}
+}
+
 struct seen {
 	struct sched_packet packet[PACKETS];
 	enum sched_fate fate[PACKETS];
@@ -248,6 +266,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(lists_that_cannot_run_are_refused),
 		cmocka_unit_test(windows_are_the_first_with_room),
+		cmocka_unit_test(a_gate_is_shut_at_either_end),
 		cmocka_unit_test(every_packet_has_one_fate_in_its_window),
 		cmocka_unit_test(the_clock_may_be_set),
 	};

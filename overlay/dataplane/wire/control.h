@@ -78,7 +78,7 @@ struct control_class {
 	uint64_t fate[CONTROL_FATES]; /* by enum sched_fate */
 	uint64_t waiting;
 	uint64_t misplaced;   /* left outside of its window */
-	uint64_t unexplained; /* of those, without a gap in polling of the guard band or more */
+	uint64_t unexplained; /* of those, where no delay of the guard band or more is to blame */
 };
 
 struct control_status {
