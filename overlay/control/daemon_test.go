@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net"
 	"net/netip"
 	"os"
@@ -167,16 +168,21 @@ func talked(t *testing.T, cmd *exec.Cmd) (sent, refused int) {
 // queue has told of packets that were not sent.
 type summary struct{ Sent, Refused, Missed, Invalid int }
 
-func summarised(t *testing.T, cmd *exec.Cmd) (s summary) {
+func summarised(t *testing.T, cmd *exec.Cmd) summary {
 	t.Helper()
+	s, err := summaryOf(cmd)
+	must(t, err)
+	return s
+}
+
+func summaryOf(cmd *exec.Cmd) (s summary, err error) {
 	var errs bytes.Buffer
 	cmd.Stderr = &errs
 	out, err := cmd.Output()
 	if err != nil {
-		t.Fatalf("%v: %s", err, errs.Bytes())
+		return s, fmt.Errorf("%w: %s", err, errs.Bytes())
 	}
-	must(t, json.Unmarshal(out, &s))
-	return s
+	return s, json.Unmarshal(out, &s)
 }
 
 // arrival is one packet at the far end; its times are the kernel's, of CLOCK_REALTIME.
@@ -420,10 +426,14 @@ func TestProgramsFindTheNextDaemon(t *testing.T) {
 	c, daemon := l.daemon()
 	conn := l.listen(far4)
 	talker := l.talk(far4, "-n", "2000", "-l", ahead)
-	ended := make(chan int)
+	type end struct {
+		summary
+		err error
+	}
+	ended := make(chan end, 1)
 	go func() {
-		sent, _ := talked(t, talker)
-		ended <- sent
+		s, err := summaryOf(talker)
+		ended <- end{s, err}
 	}()
 	deadline := time.Now().Add(5 * time.Second)
 	for s, _ := c.Status(); s.Clients == 0 && time.Now().Before(deadline); s, _ = c.Status() {
@@ -432,13 +442,14 @@ func TestProgramsFindTheNextDaemon(t *testing.T) {
 	must(t, daemon.Process.Kill())
 	_ = daemon.Wait()
 	again, _ := l.daemon()
-	sent := <-ended
+	talked := <-ended
+	must(t, talked.err)
 	got := hear(t, conn, allLeft)
 	if k := only(t, again); k.Sent == 0 {
 		t.Errorf("the second daemon counts %+v", k)
 	}
 	if len(got) == 0 || got[len(got)-1].sequence != 1999 {
-		t.Errorf("%d of 2000 were sent, %d arrived, and not the last", sent, len(got))
+		t.Errorf("%d of 2000 were sent, %d arrived, and not the last", talked.Sent, len(got))
 	}
 }
 
