@@ -289,7 +289,7 @@ EXPORT int setsockopt(int fd, int level, int option, const void *value, socklen_
 	struct known *k = known_of(fd);
 	int err, saved = errno;
 
-	if (level == SOL_SOCKET && option == SO_TXTIME && value && bytes >= sizeof(struct sock_txtime)) {
+	if (level == SOL_SOCKET && option == SO_TXTIME && value && bytes == sizeof(struct sock_txtime)) {
 		return set_txtime(fd, value);
 	}
 	err = real()->setsockopt(fd, level, option, value, bytes);

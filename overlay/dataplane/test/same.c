@@ -95,7 +95,7 @@ static int timed_socket(int family, const void *to, socklen_t bytes)
 
 static void options(void)
 {
-	struct sock_txtime txtime = { .clockid = CLOCK_BOOTTIME };
+	struct sock_txtime txtime = { .clockid = CLOCK_BOOTTIME }, two[2] = { { .clockid = CLOCK_TAI } };
 	socklen_t bytes = sizeof(txtime);
 	int sock = socket(AF_INET, SOCK_DGRAM, 0);
 
@@ -103,6 +103,7 @@ static void options(void)
 	txtime = (struct sock_txtime){ CLOCK_TAI, 1u << 20 };
 	told("flags that there are not", setsockopt(sock, SOL_SOCKET, SO_TXTIME, &txtime, sizeof(txtime)));
 	told("half an option", setsockopt(sock, SOL_SOCKET, SO_TXTIME, &txtime, 4));
+	told("an option and a half", setsockopt(sock, SOL_SOCKET, SO_TXTIME, two, sizeof(txtime) + 4));
 	told("without the option", send_letter(sock, &to4, sizeof(to4)));
 	txtime = (struct sock_txtime){ CLOCK_MONOTONIC, SOF_TXTIME_REPORT_ERRORS };
 	told("an option", setsockopt(sock, SOL_SOCKET, SO_TXTIME, &txtime, sizeof(txtime)));
