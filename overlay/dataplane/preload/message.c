@@ -40,6 +40,14 @@ bool message_to_group(const struct wire_slot *slot)
 	return slot->to[0] == 0xff || (memcmp(slot->to, ipv4, sizeof(ipv4)) == 0 && slot->to[12] >> 4 == 0xe);
 }
 
+/* within says whether control data lies within what the message says that there is: else the kernel refuses it. */
+static bool within(const struct msghdr *message, const struct cmsghdr *c)
+{
+	size_t left = message->msg_controllen - (size_t)((const char *)c - (const char *)message->msg_control);
+
+	return c->cmsg_len >= sizeof(*c) && c->cmsg_len <= left;
+}
+
 bool message_timed(const struct msghdr *message, struct wire_slot *slot)
 {
 	bool found = false;
@@ -47,6 +55,9 @@ bool message_timed(const struct msghdr *message, struct wire_slot *slot)
 	for (struct cmsghdr *c = CMSG_FIRSTHDR(message); c; c = CMSG_NXTHDR((struct msghdr *)message, c)) {
 		uint32_t priority;
 
+		if (!within(message, c)) {
+			return false;
+		}
 		if (c->cmsg_level == SOL_SOCKET && c->cmsg_type == SO_PRIORITY && c->cmsg_len == CMSG_LEN(sizeof(priority))) {
 			memcpy(&priority, CMSG_DATA(c), sizeof(priority));
 			slot->priority = priority > PRIORITY_MAX ? PRIORITY_MAX : (uint8_t)priority;
@@ -97,10 +108,8 @@ bool message_without_time(struct msghdr *untimed, struct message_control *contro
 		return false;
 	}
 	for (struct cmsghdr *c = CMSG_FIRSTHDR(message); c; c = CMSG_NXTHDR((struct msghdr *)message, c)) {
-		size_t left = message->msg_controllen - (size_t)((char *)c - (char *)message->msg_control);
-
-		if (c->cmsg_len < sizeof(*c) || c->cmsg_len > left) {
-			return false; /* the kernel says what it thinks of that */
+		if (!within(message, c)) {
+			return false;
 		}
 		if (free_of_charge(c)) {
 			memcpy(control->space + used, c, c->cmsg_len);

@@ -175,6 +175,9 @@ static void shapes(void)
 	write_letter(&l[0], NULL, 0, true);
 	l[0].control.header.cmsg_len = CMSG_LEN(4);
 	told("half a time", sendmsg(sock, &l[0].message, 0));
+	write_letter(&l[0], NULL, 0, true);
+	l[0].message.msg_controllen = CMSG_LEN(4);
+	told("a time that is cut off", sendmsg(sock, &l[0].message, 0));
 	line = 12;
 	write_letter(&l[0], NULL, 0, false);
 	told("without a time", sendmsg(sock, &l[0].message, 0));
