@@ -65,9 +65,9 @@ func TestRevokedByManyKeys(t *testing.T) {
 // shorter list is heard.
 func TestRevokedByManyClusters(t *testing.T) {
 	folder, root := newFolder(t)
-	key, c := newKey(t), []*x509.Certificate(nil)
+	key := newKey(t)
 	for n := range 26 {
-		c = certified(t, folder, root, "c"+string(rune('a'+n)), key)
+		c := certified(t, folder, root, "c"+string(rune('a'+n)), key)
 		err := identity.AddRevoked(folder, c, longList(t, c[0], key), time.Now())
 		if err != nil && !errors.Is(err, identity.ErrRevokedMost) {
 			t.Fatal(err)
