@@ -40,6 +40,19 @@ func (p peer) head(stream uint32, status string, end bool) error {
 	return p.WriteHeaders(http2.HeadersFrameParam{StreamID: stream, BlockFragment: fields(":status", status), EndHeaders: true, EndStream: end})
 }
 
+// data is the next frame of a request's body.
+func (p peer) data() (*http2.DataFrame, error) {
+	for {
+		f, err := p.ReadFrame()
+		if err != nil {
+			return nil, err
+		}
+		if data, ok := f.(*http2.DataFrame); ok {
+			return data, nil
+		}
+	}
+}
+
 // say answers a stream with a status and a body.
 func (p peer) say(stream uint32, status, body string) error {
 	return errors.Join(p.head(stream, status, false), p.WriteData(stream, true, []byte(body)))
@@ -254,13 +267,9 @@ func TestHTTP2FlowControl(t *testing.T) {
 		// at first, which the settings then turn into a debt.
 		got, allowed, debt := 0, windowDefault, windowDefault-window
 		for {
-			f, err := p.ReadFrame()
+			data, err := p.data()
 			if err != nil {
 				return err
-			}
-			data, ok := f.(*http2.DataFrame)
-			if !ok {
-				continue
 			}
 			if got += len(data.Data()); got > allowed {
 				return fmt.Errorf("%d bytes, allowed %d", got, allowed)
@@ -299,13 +308,9 @@ func TestHTTP2LargeBody(t *testing.T) {
 	}
 	target := startHTTP2(t, func(p peer) error {
 		for {
-			f, err := p.ReadFrame()
+			data, err := p.data()
 			if err != nil {
 				return err
-			}
-			data, ok := f.(*http2.DataFrame)
-			if !ok {
-				continue
 			}
 			if data.StreamEnded() {
 				return p.say(data.StreamID, "200", "")

@@ -14,7 +14,7 @@ const (
 	// idleTicks is how seldom is said what has not changed for as long: of a Service that nobody
 	// calls, of a node to which nothing is sent, and that this proxy is there at all. It is of
 	// ticks in which all peers hear.
-	idleTicks = 10
+	idleTicks = int(reports.Seldom / reports.Every)
 	// busyCPU is the share of its limit above which pods are taken to be called.
 	busyCPU = 0.01
 )

@@ -17,8 +17,8 @@ const (
 	// ageWords is how old it may be of a Service of which is spoken more seldom, since nobody calls
 	// it there: as many times as long as between the last two. So one may be lost.
 	ageWords = 2.5
-	// seldom is how seldom that is at most, for each of rounds.
-	seldom = time.Second
+	// Seldom is how seldom that is at most, for each of rounds.
+	Seldom = 10 * Every
 	// silence is after how long without a word one who begins anew with an earlier clock is
 	// heard again.
 	silence = 10 * time.Second
@@ -134,7 +134,7 @@ func (b *Book) take(node string, p *peer, services []Service, now time.Duration)
 		}
 		s.Flights = nil
 		if since := now - was.at; since >= Every/2 { // not of the same report
-			was.every = min(since, seldom*time.Duration(rounds(len(b.peers))))
+			was.every = min(since, Seldom*time.Duration(rounds(len(b.peers))))
 		}
 		was.Service, was.at = s, now
 	}
