@@ -2,26 +2,26 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
-	"skerry.dev/skerry/lab/report"
 	"skerry.dev/skerry/lab/run"
+	"skerry.dev/skerry/test/page"
 )
 
 // costSystem is the system whose policy has to be the best.
 const costSystem = "skerry-proxy:cost"
 
-// proxyExperiments are RAP's figures and the cases that its paper lacks; proxyAsides ask more
-// of some of those cases, of fewer systems; proxyFaults are of a node, a proxy and a control
-// plane that go.
+// proxyExperiments are those of RAP's figures, and of the cases that its paper lacks, of which
+// it is counted who answers the most; proxyAsides ask other things, or more of some of those
+// cases of fewer systems; proxyFaults are of a node, a proxy and a control plane that go.
 var (
-	proxyExperiments = []string{"rap-f5", "rap-f6", "rap-f7", "rap-f8", "rap-f8-few", "rap-burst", "rap-broken", "rap-slow-node", "rap-open-loop"}
-	proxyAsides      = []string{"rap-f6-near", "rap-f7-one", "rap-f8-pair", "rap-burst-pair", "rap-metrics", "rap-metrics-pair"}
+	proxyExperiments = []string{"rap-f6", "rap-f7", "rap-f8", "rap-f8-few", "rap-burst", "rap-broken", "rap-slow-node"}
+	proxyAsides      = []string{"rap-f5", "rap-f6-near", "rap-f7-one", "rap-f8-pair", "rap-burst-pair", "rap-open-loop", "rap-metrics", "rap-metrics-pair"}
 	proxyFaults      = []string{"kubernetes-proxy-faults", "kubernetes-proxy-plane-gone"}
 )
 
@@ -70,21 +70,19 @@ func (b *bench) contests(ctx context.Context, area string, names ...string) erro
 func keptRun(name, when string) string { return filepath.Join("runs", "show-"+name+"-"+when) }
 
 // showProxyMost holds cost to be the best system in most cases of all experiments' closed
-// loops, by the last run of each; of an open one all serve what comes.
+// loops, by the last run of each that is kept, and where none is by that which is published;
+// of an open one all serve what comes.
 func showProxyMost(_ context.Context, b *bench) error {
 	best, cases := 0, 0
 	var of []string // which runs
 	for _, name := range proxyExperiments {
-		input, err := lastRun(name)
+		rates, run, err := lastRates(name)
 		if err != nil {
 			return err
 		}
-		of = append(of, name+" of "+input.Provenance.Commit)
-		for _, c := range served(input.Results) {
-			if cases++; c.best == costSystem {
-				best++
-			}
-		}
+		of = append(of, run)
+		more, counted := rates.Best(costSystem)
+		best, cases = best+more, cases+counted
 	}
 	b.print(line{
 		what: fmt.Sprintf("cases of which %s answers the most requests, in the last runs of %s", costSystem, strings.Join(of, ", ")),
@@ -93,50 +91,42 @@ func showProxyMost(_ context.Context, b *bench) error {
 	return nil
 }
 
-// lastRun is the last run of an experiment that is kept. It has to have ended.
-func lastRun(name string) (report.Input, error) {
+// published is the page that has tables of runs.
+const published = "docs/reproduction.md"
+
+// lastRates are what systems have answered in the last run of an experiment, and its name: of
+// all of them no machine may have the hours at once. A run that is kept has to have ended.
+func lastRates(name string) (rates page.Rates, which string, err error) {
 	kept, err := filepath.Glob(keptRun(name, "[0-9]*")) // sorted
-	if err != nil || len(kept) == 0 {
-		return report.Input{}, errors.Join(err, fmt.Errorf("runs has none of %s: 'go run ./test/show %s' makes one", name, name))
+	if err != nil {
+		return page.Rates{}, "", err
+	}
+	if len(kept) == 0 {
+		return publishedRates(name)
 	}
 	dir := kept[len(kept)-1]
 	input, err := run.Collect(dir)
 	if err == nil && input.Provenance.Took == 0 {
 		err = fmt.Errorf("%s has not ended: 'bin/skerry run --resume %s' goes on with it", dir, dir)
 	}
-	return input, err
+	return page.RatesOf(input.Results), name + " of " + input.Provenance.Commit, err
 }
 
-// contested is a case that cost and others were in, and who answered the most.
-type contested struct{ name, best string }
-
-// served are the cases of a closed loop that cost and others were in: all else is the same.
-func served(results []report.Result) (cases []contested) {
-	answered := map[string]map[string]int{} // by case and system
-	var order []string
-	for _, r := range results {
-		if r.Cell.Rate != 0 || r.Rejected != "" || r.Lacks != "" {
-			continue
-		}
-		name := r.Cell.Scenario.Name + " " + r.Cell.Ratio
-		if answered[name] == nil {
-			answered[name] = map[string]int{}
-			order = append(order, name)
-		}
-		answered[name][r.Cell.System] = r.Summary.Requests - r.Summary.Errors
+// publishedRates are those that test/tables has written.
+func publishedRates(name string) (page.Rates, string, error) {
+	text, err := os.ReadFile(published)
+	if err != nil {
+		return page.Rates{}, "", err
 	}
-	for _, name := range order {
-		systems := answered[name]
-		if _, has := systems[costSystem]; !has || len(systems) < 2 {
-			continue
-		}
-		best := costSystem
-		for system, n := range systems {
-			if n > systems[best] {
-				best = system
-			}
-		}
-		cases = append(cases, contested{name, best})
+	table, err := page.Table(string(text), name)
+	if err != nil {
+		return page.Rates{}, "", fmt.Errorf("%s: %w", published, err)
 	}
-	return cases
+	rates, err := page.RatesIn(table)
+	if err != nil {
+		return page.Rates{}, "", fmt.Errorf("%s: %s: %w", published, name, err)
+	}
+	_, commit, _ := strings.Cut(table, ", commit ")
+	commit, _, _ = strings.Cut(commit, ",")
+	return rates, name + " of " + commit + " (" + published + ")", nil
 }

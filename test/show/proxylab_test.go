@@ -1,34 +1,38 @@
 package main
 
 import (
-	"slices"
+	"os"
+	"strings"
 	"testing"
-
-	"skerry.dev/skerry/lab/experiment"
-	"skerry.dev/skerry/lab/measure"
-	"skerry.dev/skerry/lab/report"
 )
 
-// result is of a cell that so many requests were answered in.
-func result(scenario, system, ratio string, answered int) report.Result {
-	return report.Result{
-		Cell: experiment.Cell{
-			Scenario: experiment.Scenario{Name: scenario}, System: system, Sender: experiment.Sender{Ratio: ratio},
-		},
-		Summary: measure.Summary{Requests: answered + 3, Errors: 3},
+// A run that is not kept is counted as it is published.
+func TestPublishedRates(t *testing.T) {
+	t.Chdir(t.TempDir())
+	if err := os.Mkdir("docs", 0o755); err != nil {
+		t.Fatal(err)
 	}
-}
+	text := `<!-- table rap-f7 -->
+3 repetitions of 2 cells on 1 May 2026, commit 0123456, seed 7:
 
-func TestServed(t *testing.T) {
-	rejected, open := result("near", "kube-proxy", "1:0", 999), result("near", "ewma", "1:0", 999)
-	rejected.Rejected, open.Cell.Rate = "its link drifted", 300
-	got := served([]report.Result{
-		result("near", "kube-proxy", "1:1", 90), result("near", costSystem, "1:1", 100),
-		result("near", costSystem, "1:0", 50), result("near", "rap", "1:0", 51), rejected, open,
-		result("far", costSystem, "1:1", 10), // alone
-		result("wide", "rap", "1:1", 10),     // without cost
-	})
-	if want := []contested{{"near 1:1", costSystem}, {"near 1:0", "rap"}}; !slices.Equal(got, want) {
-		t.Errorf("got %+v, want %+v", got, want)
+| answered a second | rap | skerry-proxy:cost |
+| --- | --: | --: |
+| near | 9.0 | 10.0 |
+<!-- end rap-f7 -->
+<!-- table rap-f8 -->
+3 repetitions of 2 cells on 1 May 2026, commit 0123456, seed 7:
+<!-- end rap-f8 -->
+`
+	if err := os.WriteFile(published, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	rates, run, err := lastRates("rap-f7")
+	if best, of := rates.Best(costSystem); err != nil || best != 1 || of != 1 || run != "rap-f7 of 0123456 (docs/reproduction.md)" {
+		t.Errorf("%d of %d in %q, %v", best, of, run, err)
+	}
+	for _, name := range []string{"rap-f8", "rap-burst"} {
+		if _, _, err := lastRates(name); err == nil || !strings.Contains(err.Error(), published+": ") || !strings.Contains(err.Error(), name) {
+			t.Errorf("%s, which the page does not have: %v", name, err)
+		}
 	}
 }

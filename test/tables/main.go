@@ -1,7 +1,7 @@
 // Command tables writes the verdicts of runs into a page: between the comments
-// "table NAME" and "end NAME" it puts one table of the run of the experiment NAME,
-// judged anew from its samples. So no verdict in docs/reproduction.md is typed. Of a file
-// that ends in .json, of `skerry proxy simulate --json`, it puts the table "simulated".
+// "table NAME" and "end NAME" it puts the tables of the run of the experiment NAME,
+// judged anew from its samples: no verdict and no rate in docs/reproduction.md is typed. Of a
+// file that ends in .json, of `skerry proxy simulate --json`, it puts the table "simulated".
 // Start at fill.
 //
 //	go run ./test/tables docs/reproduction.md results/DIR...
@@ -19,6 +19,7 @@ import (
 	"skerry.dev/skerry/internal/whole"
 	"skerry.dev/skerry/lab/report"
 	"skerry.dev/skerry/lab/run"
+	"skerry.dev/skerry/test/page"
 )
 
 func main() {
@@ -33,11 +34,11 @@ func write(args []string) error {
 	if len(args) < 2 {
 		return errors.New("wants a page and at least one run")
 	}
-	page, err := os.ReadFile(args[0])
+	old, err := os.ReadFile(args[0])
 	if err != nil {
 		return err
 	}
-	text := string(page)
+	text := string(old)
 	for _, dir := range args[1:] {
 		if strings.HasSuffix(dir, ".json") {
 			if text, err = fillSimulated(text, dir); err != nil {
@@ -69,22 +70,12 @@ func replace(path, text string) error {
 }
 
 // fill replaces what stands between the comments of the experiment.
-func fill(page string, in report.Input) (string, error) {
-	return place(page, in.Experiment.Name, table(in))
+func fill(text string, in report.Input) (string, error) {
+	return page.Put(text, in.Experiment.Name, table(in))
 }
 
-// place puts a table of a name where the page has room for it.
-func place(page, name, table string) (string, error) {
-	begin, end := "<!-- table "+name+" -->\n", "<!-- end "+name+" -->"
-	head, rest, ok := strings.Cut(page, begin)
-	_, tail, closed := strings.Cut(rest, end)
-	if !ok || !closed {
-		return "", fmt.Errorf("there is no place for %s: write %q and %q, a line each", name, strings.TrimSpace(begin), end)
-	}
-	return head + begin + table + end + tail, nil
-}
-
-// table is what a run says of each claim, below a line that says which run.
+// table is what a run says of each claim, below a line that says which run, and what its
+// systems answered a second where loads go on for a time.
 func table(in report.Input) string {
 	var b strings.Builder
 	least, most := repetitions(in.Results)
@@ -102,6 +93,9 @@ func table(in report.Input) string {
 			says += " (" + c.Paper + ")"
 		}
 		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", c.Name, cell(says), c.Result, cell(c.Effect))
+	}
+	if rates := page.RatesOf(in.Results).String(); rates != "" {
+		b.WriteString("\n" + rates)
 	}
 	return b.String()
 }

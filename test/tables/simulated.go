@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"skerry.dev/skerry/test/page"
 )
 
 // simulatedCase is one that `skerry proxy simulate --json` has played.
@@ -23,7 +25,7 @@ type simulatedCase struct {
 var simulatedColumns = []string{"random", "rap", "rap-100ms", "ewma", "cost", "oracle"}
 
 // fillSimulated puts what was simulated into the page.
-func fillSimulated(page, path string) (string, error) {
+func fillSimulated(old, path string) (string, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
 		return "", err
@@ -32,7 +34,7 @@ func fillSimulated(page, path string) (string, error) {
 	if err := json.Unmarshal(text, &all); err != nil {
 		return "", fmt.Errorf("%s is not of skerry proxy simulate --json: %w", path, err)
 	}
-	return place(page, "simulated", simulated(all))
+	return page.Put(old, "simulated", simulated(all))
 }
 
 // simulated is a line for each case, with the requests a second at each delay.
