@@ -9,8 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"skerry.dev/skerry/lab/report/markdown"
 	"skerry.dev/skerry/lab/run"
-	"skerry.dev/skerry/test/page"
 )
 
 // costSystem is the system whose policy has to be the best.
@@ -96,10 +96,10 @@ const published = "docs/reproduction.md"
 
 // lastRates are what systems have answered in the last run of an experiment, and its name: of
 // all of them no machine may have the hours at once. A run that is kept has to have ended.
-func lastRates(name string) (rates page.Rates, which string, err error) {
+func lastRates(name string) (rates markdown.Rates, which string, err error) {
 	kept, err := filepath.Glob(keptRun(name, "[0-9]*")) // sorted
 	if err != nil {
-		return page.Rates{}, "", err
+		return markdown.Rates{}, "", err
 	}
 	if len(kept) == 0 {
 		return publishedRates(name)
@@ -109,22 +109,22 @@ func lastRates(name string) (rates page.Rates, which string, err error) {
 	if err == nil && input.Provenance.Took == 0 {
 		err = fmt.Errorf("%s has not ended: 'bin/skerry run --resume %s' goes on with it", dir, dir)
 	}
-	return page.RatesOf(input.Results), name + " of " + input.Provenance.Commit, err
+	return markdown.RatesOf(input.Results), name + " of " + input.Provenance.Commit, err
 }
 
 // publishedRates are those that test/tables has written.
-func publishedRates(name string) (page.Rates, string, error) {
+func publishedRates(name string) (markdown.Rates, string, error) {
 	text, err := os.ReadFile(published)
 	if err != nil {
-		return page.Rates{}, "", err
+		return markdown.Rates{}, "", err
 	}
-	table, err := page.Table(string(text), name)
+	table, err := markdown.Table(string(text), name)
 	if err != nil {
-		return page.Rates{}, "", fmt.Errorf("%s: %w", published, err)
+		return markdown.Rates{}, "", fmt.Errorf("%s: %w", published, err)
 	}
-	rates, err := page.RatesIn(table)
+	rates, err := markdown.RatesIn(table)
 	if err != nil {
-		return page.Rates{}, "", fmt.Errorf("%s: %s: %w", published, name, err)
+		return markdown.Rates{}, "", fmt.Errorf("%s: %s: %w", published, name, err)
 	}
 	_, commit, _ := strings.Cut(table, ", commit ")
 	commit, _, _ = strings.Cut(commit, ",")

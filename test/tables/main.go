@@ -18,8 +18,8 @@ import (
 
 	"skerry.dev/skerry/internal/whole"
 	"skerry.dev/skerry/lab/report"
+	"skerry.dev/skerry/lab/report/markdown"
 	"skerry.dev/skerry/lab/run"
-	"skerry.dev/skerry/test/page"
 )
 
 func main() {
@@ -71,7 +71,7 @@ func replace(path, text string) error {
 
 // fill replaces what stands between the comments of the experiment.
 func fill(text string, in report.Input) (string, error) {
-	return page.Put(text, in.Experiment.Name, table(in))
+	return markdown.Put(text, in.Experiment.Name, table(in))
 }
 
 // table is what a run says of each claim, below a line that says which run, and what its
@@ -94,7 +94,7 @@ func table(in report.Input) string {
 		}
 		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", c.Name, cell(says), c.Result, cell(c.Effect))
 	}
-	if rates := page.RatesOf(in.Results).String(); rates != "" {
+	if rates := markdown.RatesOf(in.Results).String(); rates != "" {
 		b.WriteString("\n" + rates)
 	}
 	return b.String()

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"skerry.dev/skerry/test/page"
+	"skerry.dev/skerry/lab/report/markdown"
 )
 
 // simulatedCase is one that `skerry proxy simulate --json` has played.
@@ -34,7 +34,7 @@ func fillSimulated(old, path string) (string, error) {
 	if err := json.Unmarshal(text, &all); err != nil {
 		return "", fmt.Errorf("%s is not of skerry proxy simulate --json: %w", path, err)
 	}
-	return page.Put(old, "simulated", simulated(all))
+	return markdown.Put(old, "simulated", simulated(all))
 }
 
 // simulated is a line for each case, with the requests a second at each delay.

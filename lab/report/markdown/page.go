@@ -1,7 +1,7 @@
-// Package page is the tables of runs in a Markdown page, each between the comments
+// Package markdown is the tables of runs in a Markdown page, each between the comments
 // "table NAME" and "end NAME": test/tables puts them there, test/show counts what one of
 // them says. Start at Put.
-package page
+package markdown
 
 import (
 	"fmt"
