@@ -185,6 +185,9 @@ func (c *Cluster) Endpoints(ctx context.Context, service string) (int, error) {
 	}
 	n := 0
 	for _, slice := range list.Items {
+		if slice.AddressType != discovery.AddressTypeIPv4 { // a dual Service's pods stand in another as well
+			continue
+		}
 		for _, e := range slice.Endpoints {
 			if e.Conditions.Ready != nil && *e.Conditions.Ready {
 				n++

@@ -300,12 +300,17 @@ func (c *Cluster) nft(ctx context.Context, m member, args ...string) error {
 	return nil
 }
 
-// kept are the folders that nodes see as the machine does, wherever they lie: those
-// of all labs, of programs, and what the caller names.
+// kept are the folders that nodes see as the machine does, wherever they lie and a
+// symbolic link leads: those of all labs, of programs, and what the caller names.
 func (c *Cluster) kept() []string {
 	all := append([]string{filepath.Dir(c.lab.Dir()), filepath.Dir(c.options.Agent)}, c.options.Keep...)
 	for _, path := range c.options.Programs {
 		all = append(all, filepath.Dir(path))
+	}
+	for i, path := range all {
+		if resolved, err := filepath.EvalSymlinks(path); err == nil {
+			all[i] = resolved
+		}
 	}
 	slices.Sort(all)
 	return slices.Compact(all)

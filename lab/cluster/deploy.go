@@ -230,6 +230,7 @@ func (w Workload) pod() core.PodSpec {
 
 // Pod is a pod of a workload.
 type Pod struct {
+	Name string
 	Node topology.Ref
 	// IP of the pod, and a process in its namespaces; PIDs are the machine's.
 	IP  string
@@ -253,7 +254,7 @@ func (c *Cluster) Pods(ctx context.Context, name string) ([]Pod, error) {
 		if i < 0 {
 			continue // it has no node yet
 		}
-		pod := Pod{Node: c.members[i].Ref(), IP: p.Status.PodIP}
+		pod := Pod{Name: p.Name, Node: c.members[i].Ref(), IP: p.Status.PodIP}
 		pids, use, err := c.lab.Delegated(path.Join(c.members[i].podGroup(), groupOf(p)))
 		if err != nil && !errors.Is(err, fs.ErrNotExist) { // it has ended
 			return nil, fmt.Errorf("look at %s: %w", name, err)

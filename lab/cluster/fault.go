@@ -197,6 +197,16 @@ func (c *Cluster) startOnceMore(m member, p program) (err error) {
 	return c.startProgram(m, p.Name, p.Args, inherited...)
 }
 
+// Forget has Ended not tell of programs that a fault has ended: they are to start again
+// when that is undone.
+func (c *Cluster) Forget(ended []host.Running) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.programs = slices.DeleteFunc(c.programs, func(s started) bool {
+		return slices.ContainsFunc(ended, func(r host.Running) bool { return r.Name == s.Name })
+	})
+}
+
 // stopAgain ends and forgets those of some programs of a node that this process has
 // started.
 func (c *Cluster) stopAgain(m member, programs []program) (err error) {

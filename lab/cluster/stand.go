@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"path"
+	"slices"
 	"time"
 
 	core "k8s.io/api/core/v1"
@@ -24,6 +25,7 @@ const lastWords = 2 * time.Second
 // Standing is a workload of one pod, whose program is to stay.
 type Standing struct {
 	watched
+	pod   string        // its name
 	said  chan struct{} // closed when all that it says is written
 	quiet func()        // has no more be written
 }
@@ -51,6 +53,7 @@ func (s *Standing) begin(ctx context.Context, m member, log io.Writer) error {
 		return errors.Join(err, fmt.Errorf("%s has %d pods", s.name, len(pods.Items)))
 	}
 	pod := pods.Items[0]
+	s.pod = pod.Name
 	s.group = path.Join(m.podGroup(), groupOf(pod))
 	switch pid, err := s.cluster.pidOf(s.group, statusOf(pod)); {
 	case pid == 0: // it has ended meanwhile
@@ -87,10 +90,15 @@ func (s *Standing) Err() error {
 		if err != nil {
 			return err
 		}
-		if len(pods) == 0 || pods[0].Ended == "" { // its kubelet looks once a second
+		i := slices.IndexFunc(pods, func(p Pod) bool { return p.Name == s.pod })
+		switch {
+		case i < 0: // its Deployment may have made another
+			how = "its pod is gone"
+		case pods[i].Ended == "": // its kubelet looks once a second
 			return errThere
+		default:
+			how = pods[i].Ended
 		}
-		how = pods[0].Ended
 		return nil
 	})
 	return errors.Join(err, errors.New(how))

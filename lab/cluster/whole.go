@@ -24,9 +24,9 @@ type Setback struct {
 }
 
 // AwaitWhole returns when the cluster has recovered: every node has reported since then
-// that it is ready, every pod of the cluster's own and of a workload is, those at nodes
-// that have booted with containers that began afterwards, and the cluster takes up and
-// away what it is given.
+// that it is ready, every pod of the cluster's own and of a workload is, where one is named,
+// those at nodes that have booted with containers that began afterwards, and the cluster
+// takes up and away what it is given.
 func (c *Cluster) AwaitWhole(ctx context.Context, s Setback, workload string) error {
 	for _, m := range c.members {
 		err := c.await(ctx, "node "+m.String(), func(ctx context.Context) error { return c.reported(ctx, m, s.Since) })
@@ -37,6 +37,9 @@ func (c *Cluster) AwaitWhole(ctx context.Context, s Setback, workload string) er
 	err := c.await(ctx, "a pod", func(ctx context.Context) error {
 		if err := c.podsBack(ctx, meta.NamespaceSystem, "", s); err != nil {
 			return err
+		}
+		if workload == "" {
+			return nil
 		}
 		return c.podsBack(ctx, namespace, selectorOf(workload), s)
 	})

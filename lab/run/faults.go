@@ -60,8 +60,11 @@ func (b *breaker) begin(ctx context.Context, i int) error {
 		f = b.clusters[of].StopPlane()
 	}
 	name, _ := f.Node.Split()
-	if err := b.ended(name); err != nil {
-		return err
+	c := b.clusters[name]
+	if c != nil { // before a fault hides it
+		if err := c.Ended(); err != nil {
+			return err
+		}
 	}
 	befallen, err := b.lab.Befallen(f)
 	if err != nil {
@@ -71,31 +74,19 @@ func (b *breaker) begin(ctx context.Context, i int) error {
 	if f, err = b.lab.Inject(ctx, f); err != nil {
 		return err
 	}
+	if c != nil && f.Kind != host.Freeze {
+		c.Forget(befallen)
+	}
 	if f.Kind == host.Kill {
 		b.hits = append(b.hits, hit{words: e.Words(), node: f.Node, befallen: befallen})
 	}
-	if f.ID > 0 || b.clusters[name] != nil {
+	if f.ID > 0 || c != nil {
 		b.pending[i] = f
 	}
 	if f.ID > 0 && f.Kind == host.Kill {
 		b.setback(name).Booted[f.Node] = began
 	}
 	return nil
-}
-
-// ended tells of a program of a cluster that has ended by itself, before a fault hides
-// it. Where one was killed alone, it cannot be told from others.
-func (b *breaker) ended(name string) error {
-	c := b.clusters[name]
-	if c == nil {
-		return nil
-	}
-	for _, f := range b.pending {
-		if other, _ := f.Node.Split(); other == name && f.ID == 0 {
-			return nil
-		}
-	}
-	return c.Ended()
 }
 
 // evict has pods go by the Eviction API.
@@ -206,11 +197,24 @@ func (r *runner) awaitWhole(ctx context.Context, b *breaker) error {
 		if c == nil {
 			continue // what is started at its hosts is started anew
 		}
-		if err := c.AwaitWhole(ctx, *s, serviceName); err != nil {
+		workload := ""
+		if r.servesIn(name) {
+			workload = serviceName
+		}
+		if err := c.AwaitWhole(ctx, *s, workload); err != nil {
 			return fmt.Errorf("cluster %s after the faults of the timeline: %w", name, err)
 		}
 	}
 	return nil
+}
+
+// servesIn says whether the workload has pods in a cluster.
+func (r *runner) servesIn(name string) bool {
+	t := r.Experiment.Topology
+	return slices.ContainsFunc(append([]topology.Ref{t.Service}, t.Replicas...), func(node topology.Ref) bool {
+		in, _ := node.Split()
+		return in == name
+	})
 }
 
 // tellDeaths notes what has ended while the load ran. A daemon of a system or a program

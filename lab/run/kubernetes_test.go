@@ -29,9 +29,12 @@ import (
 const (
 	// Delays of the link before and after its timeline's event.
 	delayBefore, delayAfter = time.Millisecond, 10 * time.Millisecond
-	// When the link slows down, a node of the service boots, and its pods are evicted; each
-	// time the service is back before the next.
-	slowsAt, rebootsAt, evictsAt, servedUntil = 400 * time.Millisecond, 1 * time.Second, 9 * time.Second, 15 * time.Second
+	// When the link slows down, a node of the service boots while its control plane is gone,
+	// a program of the client's cluster stands still, and the service's pods are evicted; the
+	// service is back before that, and after it.
+	slowsAt, stopsAt, rebootsAt, freezesAt = 400 * time.Millisecond, 800 * time.Millisecond, 1 * time.Second, 2 * time.Second
+	evictsAt, servedUntil                  = 15 * time.Second, 21 * time.Second
+	faulted                                = 400 * time.Millisecond
 )
 
 // A tool sends its requests from a node, wherever what it is made of lies.
@@ -68,7 +71,9 @@ func onKubernetes(t *testing.T, o *Options) {
 		Name: "fails", Links: []experiment.Link{link(delayBefore)},
 		Timeline: []experiment.Event{
 			{At: quantity.Duration(slowsAt), Link: link(delayAfter)},
+			{At: quantity.Duration(stopsAt), Fault: experiment.Fault{StopPlane: "c1", For: quantity.Duration(faulted)}},
 			{At: quantity.Duration(rebootsAt), Fault: experiment.Fault{Reboot: "c1/worker"}},
+			{At: quantity.Duration(freezesAt), Fault: experiment.Fault{Freeze: "c2/head:kubelet-c2-head", For: quantity.Duration(faulted)}},
 			{At: quantity.Duration(evictsAt), Fault: experiment.Fault{Evict: "c1/default/service"}},
 		},
 	}}
@@ -192,8 +197,13 @@ func checkPods(t *testing.T, s store, turn Turn) {
 		t.Errorf("%s: deaths %+v", turn.Cell, last.Deaths)
 	}
 	c := last.Changes
-	if len(c) != 3 || c[0].LateNs > int64(100*time.Millisecond) || c[1].Fault != "reboot c1/worker" || c[1].UndoneNs <= c[1].AtNs || c[2].Fault != "evict c1/default/service" || c[2].UndoneNs != 0 {
-		t.Errorf("%s: happened are %+v", turn.Cell, c)
+	if len(c) != 5 || c[0].LateNs > int64(100*time.Millisecond) {
+		t.Fatalf("%s: happened are %+v", turn.Cell, c)
+	}
+	for i, want := range []string{"stop-plane c1", "reboot c1/worker", "freeze c2/head:kubelet-c2-head", "evict c1/default/service"} {
+		if happened := c[i+1]; happened.Fault != want || (happened.UndoneNs > happened.AtNs) != (i < 3) {
+			t.Errorf("%s: %d: %+v, want %s", turn.Cell, i, happened, want)
+		}
 	}
 	if _, err := os.Stat(filepath.Join(s.turnDir(turn), ordersFile)); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("%s: the load's pipe: %v", turn.Cell, err)
