@@ -51,6 +51,7 @@ var cases = []struct {
 	{"nodes without what their clusters have", nodesExempt},
 	{"stages", stages},
 	{"a change leaves nothing of before", changed},
+	{"an outage counts as lost, then and later", outage},
 }
 
 func testLinks(t *testing.T) {

@@ -66,3 +66,25 @@ func changed(t *testing.T, l lab) {
 		}
 	}
 }
+
+// outage has a link that has a rate lose all for a time: netem drops by the same qdisc
+// what overflows before and after it.
+func outage(t *testing.T, l lab) {
+	const count = 50
+	up, down := impair.Impairment{Delay: ms(10), Rate: 100e6}, impair.Impairment{Loss: 1}
+	l.set(t, routed(l.Network, up)...)
+	_, err := l.links.Change(t.Context(), routed(l.Network, down))
+	must(t, err)
+	l.send(t, flow.Flow{Count: count, Gap: 200 * time.Microsecond})
+	before := l.counters(t, there)
+	_, err = l.links.Change(t.Context(), routed(l.Network, up))
+	must(t, err)
+	if arrivals := l.send(t, flow.Flow{Count: count, Gap: time.Millisecond}); len(arrivals) != count {
+		t.Errorf("after the outage %d of %d arrived", len(arrivals), count)
+	}
+	after := l.counters(t, there)
+	since, forward := after.Minus(before)
+	if !forward || before.Lost != count || since.Packets != count || since.Lost != 0 || after.Overflowed != 0 {
+		t.Errorf("down it counted %+v, up again %+v", before, after)
+	}
+}

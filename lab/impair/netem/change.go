@@ -17,7 +17,11 @@ import (
 func (b *Backend) Change(directions []impair.Direction) (map[string]impair.Counters, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	ended, err := b.countersLocked()
+	found, err := b.readLocked()
+	if err != nil {
+		return nil, err
+	}
+	ended, err := countAll(b.places, found, b.past)
 	if err != nil {
 		return nil, err
 	}
@@ -26,6 +30,9 @@ func (b *Backend) Change(directions []impair.Direction) (map[string]impair.Count
 		return nil, err
 	}
 	if b.sameShapeLocked(o.places) && slices.Equal(o.rules, b.ruled) {
+		if b.past, err = rebase(ended, o.places, found); err != nil {
+			return nil, err
+		}
 		return ended, b.alterLocked(o)
 	}
 	if err := b.setLocked(o); err != nil {

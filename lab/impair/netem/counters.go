@@ -42,6 +42,40 @@ func told(attrs []syscall.NetlinkRouteAttr) (statistics, error) {
 	return s, nil
 }
 
+// countAll has the counters of all directions by what each place's qdiscs have found, added
+// to those of the past.
+func countAll(places []placed, found []map[uint32]statistics, past map[string]impair.Counters) (map[string]impair.Counters, error) {
+	all := map[string]impair.Counters{}
+	for i, p := range places {
+		for _, c := range p.classes {
+			counters, err := c.counters(found[i])
+			if err != nil {
+				return nil, err
+			}
+			all[c.Name] = past[c.Name].Plus(counters)
+		}
+	}
+	return all, nil
+}
+
+// rebase is the past with which places say of the same statistics what was said before:
+// what one drops is lost where it has a loss by now, and has overflowed where it has none.
+func rebase(before map[string]impair.Counters, places []placed, found []map[uint32]statistics) (map[string]impair.Counters, error) {
+	now, err := countAll(places, found, nil)
+	if err != nil {
+		return nil, err
+	}
+	past := map[string]impair.Counters{}
+	for name, b := range before {
+		n := now[name]
+		past[name] = impair.Counters{ // below 0 they wrap, and back when they are added to
+			Packets: b.Packets - n.Packets, Bytes: b.Bytes - n.Bytes, Lost: b.Lost - n.Lost,
+			Overflowed: b.Overflowed - n.Overflowed, Missed: b.Missed - n.Missed, Reordered: b.Reordered - n.Reordered,
+		}
+	}
+	return past, nil
+}
+
 // counters reads a direction's counters off its qdiscs, found by their handles.
 // Drops of a qdisc include those below it, so a difference of two tells what one
 // dropped itself: the splitter what no netem has seen, a netem what was lost at

@@ -72,6 +72,45 @@ func TestCounters(t *testing.T) {
 	}
 }
 
+// A link that is down loses what one with a rate drops by its queue, in the same qdiscs:
+// what was counted stays what it was called.
+func TestRebase(t *testing.T) {
+	slow, down := impair.Impairment{Delay: 1, Rate: 1e6}, impair.Impairment{Loss: 1}
+	place := func(i impair.Impairment) []placed {
+		d := impair.Direction{Name: "a>b", Impairment: i}
+		return []placed{{tree: tree{classes: []class{{Direction: d, steps: steps(d, 1)}}}}}
+	}
+	if a, b := place(slow)[0].shape(), place(down)[0].shape(); a != b {
+		t.Fatalf("the shapes are %q and %q: nothing is changed in place", a, b)
+	}
+	drops := func(n uint64) []map[uint32]statistics {
+		found := map[uint32]statistics{}
+		for _, s := range place(slow)[0].classes[0].steps {
+			found[s.handle] = statistics{packets: 90, bytes: 90 * impair.EthernetHeader, drops: n}
+		}
+		return []map[uint32]statistics{found}
+	}
+	var past map[string]impair.Counters
+	for _, phase := range []struct {
+		does             impair.Impairment
+		until            uint64
+		lost, overflowed uint64
+	}{{slow, 5, 0, 5}, {down, 12, 7, 5}, {slow, 15, 7, 8}} {
+		got, err := countAll(place(phase.does), drops(phase.until), past)
+		want := impair.Counters{Packets: 90 + phase.until, Lost: phase.lost, Overflowed: phase.overflowed}
+		if err != nil || got["a>b"] != want {
+			t.Errorf("%v: %+v, %v, want %+v", phase.does, got, err, want)
+		}
+		next := down
+		if phase.does == down {
+			next = slow
+		}
+		if past, err = rebase(got, place(next), drops(phase.until)); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // What a kernel of Linux 6.1 says of a netem: statistics of the second kind with
 // 3 requeues, then those of the first, and a kind of qdisc before both.
 func TestToldPrefersTheStatisticsWithRequeues(t *testing.T) {

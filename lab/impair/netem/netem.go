@@ -247,19 +247,22 @@ func (b *Backend) Counters() (map[string]impair.Counters, error) {
 }
 
 func (b *Backend) countersLocked() (map[string]impair.Counters, error) {
-	all := map[string]impair.Counters{}
-	for _, p := range b.places {
+	found, err := b.readLocked()
+	if err != nil {
+		return nil, err
+	}
+	return countAll(b.places, found, b.past)
+}
+
+// readLocked reads the statistics of each place.
+func (b *Backend) readLocked() ([]map[uint32]statistics, error) {
+	all := make([]map[uint32]statistics, len(b.places))
+	for i, p := range b.places {
 		found, err := read(p.link)
 		if err != nil {
 			return nil, fmt.Errorf("read qdiscs of interface %s: %w", p.out, err)
 		}
-		for _, c := range p.classes {
-			counters, err := c.counters(found)
-			if err != nil {
-				return nil, err
-			}
-			all[c.Name] = b.past[c.Name].Plus(counters)
-		}
+		all[i] = found
 	}
 	return all, nil
 }

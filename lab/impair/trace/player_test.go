@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"skerry.dev/skerry/lab/impair"
 	"skerry.dev/skerry/lab/impair/trace"
 )
 
@@ -19,6 +20,7 @@ type sent struct {
 }
 
 func TestPlayer(t *testing.T) {
+	const full = impair.DefaultMTU + impair.EthernetHeader
 	const deliveries = "2\n2\n5\n10\n"
 	const steps = "ms,mbit,delay_ms\n0,12,5\n10,0,6\n20,1.2,7\n30,1.2,7\n" // 1500 bytes take 1 ms at 12 Mbit/s
 	for _, c := range []struct {
@@ -26,13 +28,13 @@ func TestPlayer(t *testing.T) {
 		queue      int64
 		packets    []sent
 	}{
-		{"a delivery each", deliveries, 1e6, []sent{{at: 0, bytes: 1500, left: 2}, {at: 0, bytes: 1500, left: 2}, {at: 0, bytes: 1500, left: 5}, {at: 0, bytes: 1500, left: 10}, {at: 0, bytes: 1500, left: 12}}},
-		{"small packets share one", deliveries, 1e6, []sent{{at: 0, bytes: 700, left: 2}, {at: 1, bytes: 700, left: 2}, {at: 1, bytes: 700, left: 2}, {at: 1, bytes: 900, left: 2}, {at: 1, bytes: 1, left: 5}}},
-		{"what is not used is lost", deliveries, 1e6, []sent{{at: 3, bytes: 1500, left: 5}, {at: 6, bytes: 10, left: 10}, {at: 11, bytes: 10, left: 12}}},
-		{"at its moment", deliveries, 1e6, []sent{{at: 2, bytes: 1500, left: 2}}},
-		{"long after", deliveries, 1e6, []sent{{at: 1004, bytes: 1500, left: 1005}}},
-		{"a queue", deliveries, 3000, []sent{{at: 0, bytes: 1500, left: 2}, {at: 0, bytes: 1500, left: 2}, {at: 0, bytes: 1500, drop: true}, {at: 2, bytes: 1500, left: 5}}},
-		{"larger than the queue", deliveries, 100, []sent{{at: 0, bytes: 1500, left: 2}, {at: 0, bytes: 1, drop: true}}},
+		{"a delivery each", deliveries, 1e6, []sent{{at: 0, bytes: full, left: 2}, {at: 0, bytes: full, left: 2}, {at: 0, bytes: full, left: 5}, {at: 0, bytes: full, left: 10}, {at: 0, bytes: full, left: 12}}},
+		{"small packets share one", deliveries, 1e6, []sent{{at: 0, bytes: 700, left: 2}, {at: 1, bytes: 700, left: 2}, {at: 1, bytes: 700, left: 2}, {at: 1, bytes: 928, left: 2}, {at: 1, bytes: 1, left: 5}}},
+		{"what is not used is lost", deliveries, 1e6, []sent{{at: 3, bytes: full, left: 5}, {at: 6, bytes: 10, left: 10}, {at: 11, bytes: 10, left: 12}}},
+		{"at its moment", deliveries, 1e6, []sent{{at: 2, bytes: full, left: 2}}},
+		{"long after", deliveries, 1e6, []sent{{at: 1004, bytes: full, left: 1005}}},
+		{"a queue", deliveries, 2 * full, []sent{{at: 0, bytes: full, left: 2}, {at: 0, bytes: full, left: 2}, {at: 0, bytes: full, drop: true}, {at: 2, bytes: full, left: 5}}},
+		{"larger than the queue", deliveries, 100, []sent{{at: 0, bytes: full, left: 2}, {at: 0, bytes: 1, drop: true}}},
 		{"a rate", steps, 1e6, []sent{{at: 1, bytes: 1500, left: 2, delay: 5}, {at: 1, bytes: 3000, left: 4, delay: 5}, {at: 8, bytes: 1500, left: 9, delay: 5}}},
 		{"an outage", steps, 1e6, []sent{{at: 9.5, bytes: 1500, left: 25, delay: 7}, {at: 26, bytes: 150, left: 27, delay: 7}}},
 		{"many rounds", "ms,mbit,delay_ms\n0,0,5\n1,1,6\n", 1e6, []sent{{at: 0.5, bytes: 1500, left: 24, delay: 6}, {at: 24.5, bytes: 1000, left: 40, delay: 6}, {at: 41, bytes: 63, left: 41.504, delay: 6}}},

@@ -21,8 +21,9 @@ import (
 	"skerry.dev/skerry/lab/impair/textfile"
 )
 
-// DeliveryBytes is what one delivery opportunity of a mahimahi trace lets go.
-const DeliveryBytes = 1500
+// DeliveryBytes is what one delivery opportunity of a mahimahi trace lets go: a full packet,
+// counted as a rate counts it.
+const DeliveryBytes = impair.DefaultMTU + impair.EthernetHeader
 
 // Bounds of a trace.
 const (

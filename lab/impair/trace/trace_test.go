@@ -19,8 +19,8 @@ func TestRead(t *testing.T) {
 		want trace.Trace
 		mbit float64
 	}{
-		{"0\n4\n4\n10\n", trace.Trace{Span: 10 * ms, Deliveries: []time.Duration{0, 4 * ms, 4 * ms, 10 * ms}}, 4.8},
-		{"# uplink\n\n 7 \r\n", trace.Trace{Span: 7 * ms, Deliveries: []time.Duration{7 * ms}}, 12. / 7},
+		{"0\n4\n4\n10\n", trace.Trace{Span: 10 * ms, Deliveries: []time.Duration{0, 4 * ms, 4 * ms, 10 * ms}}, 4.8448},
+		{"# uplink\n\n 7 \r\n", trace.Trace{Span: 7 * ms, Deliveries: []time.Duration{7 * ms}}, 12.112 / 7},
 		{
 			"ms,mbit,delay_ms\n0,10,5\n100,0,7.5\n300,2.5,5\n",
 			trace.Trace{Span: 500 * ms, Steps: []trace.Step{{0, 10e6, 5 * ms}, {100 * ms, 0, 7500 * time.Microsecond}, {300 * ms, 2.5e6, 5 * ms}}}, 3,

@@ -2,7 +2,9 @@ package userspace
 
 import (
 	"testing"
+	"time"
 
+	"skerry.dev/skerry/internal/quantity"
 	"skerry.dev/skerry/lab/impair"
 )
 
@@ -38,5 +40,26 @@ func TestChangesOfAnIdleLinkAreForgotten(t *testing.T) {
 	last.before = first
 	if w.begin(); last.before != first {
 		t.Error("a turn without a change has directions go on")
+	}
+}
+
+// A change of another link lets no packet of this one overtake those under way.
+func TestOrderIsKeptOverAChange(t *testing.T) {
+	does := impair.Stages{{Delay: quantity.Duration(50 * time.Millisecond), Jitter: quantity.Duration(20 * time.Millisecond)}}
+	var arrival, last int64
+	var before *direction
+	for seed := range uint64(3) {
+		d := newDirection(does, seed)
+		d.before = before
+		d.goOn()
+		for range 200 {
+			arrival += 1e5
+			o := d.stages[0].admit(arrival, 1000)
+			if o.due < last {
+				t.Fatalf("after %d changes a packet is due at %d ns, before the one ahead of it, at %d ns", seed, o.due, last)
+			}
+			last = o.due
+		}
+		before = d
 	}
 }

@@ -46,7 +46,8 @@ func (d *direction) replay(began int64, open func(name string) (*trace.Trace, er
 }
 
 // goOn has what waits for a rate go before what comes, and a burst and a trace go
-// on, where the direction before had these in the same stage.
+// on, where the direction before had these in the same stage; of a stage that does what it
+// did, nothing that comes overtakes what is under way.
 func (d *direction) goOn() {
 	if d.before == nil {
 		return
@@ -58,6 +59,9 @@ func (d *direction) goOn() {
 		s.bad = was.bad && s.Burst.Enter > 0
 		if s.Trace == was.Trace {
 			s.player = was.player
+		}
+		if s.Impairment == was.Impairment {
+			s.lastDue = was.lastDue
 		}
 	}
 	d.before = nil

@@ -35,10 +35,6 @@ const (
 	spin = 80 * time.Microsecond
 	// idle bounds a sleep, so that Close is seen.
 	idle = 20 * time.Millisecond
-	// A FIFO thread that never sleeps is throttled by the kernel for 50 ms a
-	// second: it rests for restFor after at most busyMax.
-	busyMax = 2 * time.Millisecond
-	restFor = 50 * time.Microsecond
 	// delayedMax bounds the time that the kernel may take from a packet's stamp to
 	// the queue: a stamp from longer before all had been read means that the wall
 	// clock was stepped.

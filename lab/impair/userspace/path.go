@@ -23,8 +23,8 @@ type path struct {
 	epoch time.Time
 	// drained is when all that had come was read: what is read later came later.
 	drained int64
-	// rested is when the thread last gave its core up.
-	rested int64
+	// work is what the thread has to rest for.
+	work work
 	// expected is when the loop was last seen to go on, or when it was to wake up;
 	// slept is that it has read nothing since.
 	expected int64
@@ -324,13 +324,14 @@ func (p *path) pause(received bool) {
 		gap = p.pending.items[0].due - now
 	}
 	switch {
-	case gap > int64(spin) && !received:
+	case !received && gap > int64(spin) && (gap > int64(spin+restFor) || !p.work.due(now)):
 		p.engine.socket.wait(time.Duration(gap - int64(spin)))
-		p.rested, p.slept = p.now(), true
+		p.slept = true
+		p.work.rest(now, p.now())
 		p.expected = now + gap - int64(spin)
-	case now-p.rested > int64(busyMax):
+	case p.work.due(now):
 		rest(restFor)
-		p.rested = p.now()
+		p.work.rest(now, p.now())
 		p.expected = now + int64(restFor)
 	}
 }
