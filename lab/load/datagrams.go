@@ -2,6 +2,7 @@ package load
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"fmt"
 
@@ -15,9 +16,9 @@ import (
 // service, was answered and came back; 0 where that was not seen.
 type stamps struct{ sent, arrived, answered, received int64 }
 
-// datagrams speaks UDP: one datagram there, the same one back. Those that can
-// hold a header of package workload carry a number, so that the echo of another
-// request is told apart; shorter ones are taken for the answer as they come.
+// datagrams speaks UDP: one datagram there, the same one back. Each carries a number, so
+// that the echo of another request is told apart: in the header of package workload, or
+// where that does not fit in its first bytes, of which it has numberMax at most.
 type datagrams struct {
 	// packet is sent: the payload, but for its header.
 	packet, payload []byte
@@ -39,6 +40,31 @@ func newDatagrams(payload []byte) *datagrams {
 	return &datagrams{packet: bytes.Clone(payload), payload: payload, stamped: len(payload) >= workload.DatagramHeader}
 }
 
+// numberMax is how many bytes of a datagram without a header are its number.
+const numberMax = 4
+
+// number writes the number of a request that has no header.
+func (d *datagrams) number() {
+	var number [numberMax]byte
+	binary.LittleEndian.PutUint32(number[:], d.sequence) // the first byte alone differs from that before
+	copy(d.packet, number[:])
+}
+
+// read says whether a datagram has the number of the request that was sent last, or none;
+// it leaves the payload in the number's place, to be compared.
+func (d *datagrams) read(got []byte) (head workload.Datagram, own bool) {
+	head, err := workload.ReadDatagram(got)
+	size, own := workload.DatagramHeader, err == nil && head.Sequence == d.sequence
+	if !d.stamped {
+		size = min(numberMax, len(d.packet))
+		own = len(got) != len(d.packet) || bytes.Equal(got[:size], d.packet[:size])
+	}
+	if own {
+		copy(got, d.payload[:size])
+	}
+	return head, own
+}
+
 // begin asks for the kernel's times of arrival. Without them the clock is read
 // after the datagram, which adds the time to wake up.
 func (d *datagrams) begin(l *link) error {
@@ -57,6 +83,8 @@ func (d *datagrams) exchange(l *link, buf []byte) (answer, error) {
 	d.sequence++
 	if d.stamped {
 		workload.PutDatagram(d.packet, workload.Datagram{Sequence: d.sequence})
+	} else {
+		d.number()
 	}
 	sent := clock.Real()
 	lost := answer{stamps: stamps{sent: sent}}
@@ -68,17 +96,15 @@ func (d *datagrams) exchange(l *link, buf []byte) (answer, error) {
 		if err != nil {
 			return lost, err
 		}
-		if !d.stamped {
-			return answer{length: n}, nil
-		}
-		head, err := workload.ReadDatagram(buf[:n])
-		if err != nil || head.Sequence != d.sequence {
+		head, own := d.read(buf[:n])
+		switch {
+		case !own:
 			l.firstByte, l.lastByte = 0, 0
-			continue
+		case !d.stamped:
+			return answer{length: n}, nil
+		default:
+			return answer{length: n, stamps: stamps{sent, head.ArrivedNs, head.AnsweredNs, received}}, nil
 		}
-		// The head is right: what is compared from here on is the payload.
-		copy(buf, d.payload[:workload.DatagramHeader])
-		return answer{length: n, stamps: stamps{sent, head.ArrivedNs, head.AnsweredNs, received}}, nil
 	}
 }
 

@@ -99,6 +99,26 @@ func TestForeignDatagrams(t *testing.T) {
 	}
 }
 
+// The echo of the request before that arrives late is not the answer, however short it is.
+func TestLateCopies(t *testing.T) {
+	for _, size := range []quantity.Size{1, 3, 10, 100} {
+		var last []byte
+		target := startPackets(t, func(packet []byte, say func([]byte)) {
+			if last != nil {
+				say(last)
+			}
+			last = packet
+			time.Sleep(2 * time.Millisecond)
+			say(packet)
+		})
+		for i, r := range run(t, datagramSpec(target, size, 20)) {
+			if took := time.Duration(r.ResponseNs()); r.Error != "" || took < 2*time.Millisecond {
+				t.Errorf("%s: request %d: %q after %s", size, i, r.Error, took)
+			}
+		}
+	}
+}
+
 // A lost datagram is a timeout, and says nothing of the socket.
 func TestLostDatagrams(t *testing.T) {
 	t.Parallel() // it sleeps

@@ -68,9 +68,13 @@ type link struct {
 	budget int
 }
 
-// ready dials where there is no connection, and numbers the request that
-// follows. The deadline is that of the request, in CLOCK_MONOTONIC ns.
+// ready dials where there is no connection, or one that the target has closed since its
+// last answer, and numbers the request that follows. The deadline is that of the request,
+// in CLOCK_MONOTONIC ns.
 func (l *link) ready(address netip.AddrPort, deadline int64) error {
+	if l.conn != nil && l.socket.stream && l.socket.hungUp {
+		l.close()
+	}
 	l.index++
 	if l.conn != nil {
 		l.socket.deadline = deadline

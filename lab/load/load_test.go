@@ -1,6 +1,7 @@
 package load
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"io"
@@ -168,6 +169,22 @@ func TestConnectionNumbers(t *testing.T) {
 		if got := errorsOf(rows); !slices.Equal(got, make([]string, 4)) {
 			t.Errorf("%s: errors %q", c.name, got)
 		}
+	}
+}
+
+// On a connection that the server has closed since its answer nothing more is asked.
+func TestClosedWhileIdle(t *testing.T) {
+	target := startRaw(t, func(conn net.Conn) {
+		if _, err := http.ReadRequest(bufio.NewReader(conn)); err == nil {
+			_, _ = io.WriteString(conn, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+		}
+	})
+	rows := run(t, Spec{Target: target, Workload: workload.HelloWorld, Iterations: 3, Connection: Kept, Think: quantity.Duration(200 * time.Millisecond)})
+	if got, want := numbers(rows), [][2]int32{{1, 1}, {2, 1}, {3, 1}}; !slices.Equal(got, want) {
+		t.Errorf("connection and index %v, want %v", got, want)
+	}
+	if got := errorsOf(rows); !slices.Equal(got, make([]string, 3)) {
+		t.Errorf("errors %q", got)
 	}
 }
 
