@@ -57,8 +57,9 @@ const (
 type message struct {
 	// segments of TCP, or fragments of a datagram.
 	segments int
-	// bytes of all frames, as a rate counts them, and of the largest.
-	bytes, frame int
+	// bytes of all frames, as a rate counts them, of the first, which none is larger than,
+	// and of the last.
+	bytes, frame, last int
 }
 
 func messages(c experiment.Cell) (request, answer message) {
@@ -107,7 +108,7 @@ func datagram(bytes int) message {
 // packets divides bytes into packets that carry most each.
 func packets(bytes, most, header int) message {
 	n := max(divided(bytes, most), 1)
-	return message{segments: n, bytes: bytes + n*header, frame: min(bytes, most) + header}
+	return message{segments: n, bytes: bytes + n*header, frame: min(bytes, most) + header, last: bytes - (n-1)*most + header}
 }
 
 // divided rounds up.

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"skerry.dev/skerry/lab/experiment"
+	"skerry.dev/skerry/lab/impair"
 	"skerry.dev/skerry/lab/topology"
 )
 
@@ -21,11 +22,13 @@ type model struct {
 // way is one direction of all links of a hop map.
 type way struct {
 	delay time.Duration
-	// rates of the stages that have one, the slowest first, in bit/s.
+	// rates of the stages that have one, in the order of the way, in bit/s.
 	rates []float64
 	// delayed counts the links with a delay.
 	delayed                 int
 	lossy, jitter, reorders bool
+	// skewed says that most packets may take less than the mean delay.
+	skewed bool
 	// replays is that a link does what a trace says.
 	replays bool
 }
@@ -63,12 +66,13 @@ func newWay(hops experiment.HopMap) way {
 			}
 			// A receiver drops what is corrupted.
 			w.lossy = w.lossy || stage.Lossy() || stage.Corrupt > 0
+			skewed := stage.Distribution == impair.Pareto || stage.Distribution.IsFile()
+			w.skewed = w.skewed || stage.Reorder > 0 || stage.Jitter > 0 && skewed
 		}
 		w.replays = w.replays || h.Link.Replays()
 		w.jitter = w.jitter || together.Jitter > 0
 		w.reorders = w.reorders || together.Reorder > 0 || together.Unordered
 	}
-	slices.Sort(w.rates)
 	return w
 }
 
@@ -91,13 +95,14 @@ func (m model) serialisation() time.Duration {
 }
 
 // takes is how much longer the last byte of a message is on its way than a bit
-// alone: all of it goes through the slowest link, and at every other its last
-// frame is received whole before it is passed on.
-func (w way) takes(m message) time.Duration {
-	if len(w.rates) == 0 {
-		return 0
+// alone: all of it goes through each link, which has to wait for the first frame from
+// those before it, and of which those behind wait for the last.
+func (w way) takes(m message) (longest time.Duration) {
+	for i, rate := range w.rates {
+		before, behind := way{rates: w.rates[:i]}, way{rates: w.rates[i+1:]}
+		longest = max(longest, before.onto(m.frame)+onto(m.bytes, rate)+behind.onto(m.last))
 	}
-	return onto(m.bytes, w.rates[0]) + w.onto(m.frame) - onto(m.frame, w.rates[0])
+	return longest
 }
 
 // onto is how long some bytes take that go through all links as one frame.
@@ -143,6 +148,7 @@ func (m model) notes(p Prediction, fresh ramp) []string {
 	faults := len(m.cell.Scenario.Faults())
 	add(faults > 0, "faults happen while the load runs: this is without them")
 	add(len(m.cell.Scenario.Timeline) > faults, "links change while the load runs: this is of its beginning")
+	add(m.there.skewed || m.back.skewed, "delays are shorter than their mean more often than longer: the limit is of the mean, which a median may lie below")
 	add(tcp && (m.there.lossy || m.back.lossy), "links lose packets: what TCP makes of that is left out")
 	add(tcp && (m.there.reorders || m.back.reorders), "links reorder packets: what TCP takes for lost of them is left out")
 	add(ramps && m.congestion == cubic && (m.there.jitter || m.back.jitter), "jitter may end the slow start of cubic early (HyStart)")
@@ -166,7 +172,7 @@ func (m model) carries() float64 {
 		message
 	}{{m.there, m.request}, {m.back, m.answer}} {
 		if len(way.rates) > 0 {
-			longest = max(longest, onto(way.bytes, way.rates[0]))
+			longest = max(longest, onto(way.bytes, slices.Min(way.rates)))
 		}
 	}
 	if longest == 0 {

@@ -46,7 +46,7 @@ type Prediction struct {
 	// Service is the time that the workload was asked to take.
 	Service time.Duration
 	// Limit is the least response time that any system can reach, on a warm
-	// connection: RTT + Serialisation + Service.
+	// connection: RTT + Serialisation + Service. Of delays that vary it has the mean.
 	Limit time.Duration
 	// Rounds are the round trips that slow start adds to Expected, in both
 	// directions together; the last of each may be a part of one.

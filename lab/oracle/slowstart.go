@@ -1,6 +1,7 @@
 package oracle
 
 import (
+	"slices"
 	"time"
 )
 
@@ -51,7 +52,7 @@ func slowStart(m message, window int, rtt time.Duration, w way) ramp {
 	for sent := window; sent < m.segments; sent += window {
 		idle := rtt
 		if len(w.rates) > 0 {
-			idle -= onto((window-1)*m.frame, w.rates[0])
+			idle -= onto((window-1)*m.frame, slices.Min(w.rates))
 		}
 		if idle <= 0 {
 			break
