@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-
-	"skerry.dev/skerry/internal/nearest"
 )
 
 // Autoscale has as many pods serve the workload as their use of CPU time asks for, by
@@ -77,9 +75,5 @@ func (c *checker) autoscale(a *Autoscale) {
 	if a.Request == 0 && c.e.document.Has(path+".request") || a.MilliCPU() < 1 || a.Request > requestMost {
 		c.add(path+".request", fmt.Sprintf("write 0.001 to %d", requestMost), "a pod cannot request %g cores", a.Request)
 	}
-	for i, name := range a.Systems {
-		if !slices.Contains(c.e.Systems, name) {
-			c.add(fmt.Sprintf("%s.systems[%d]", path, i), nearest.Hint(name, c.e.Systems), "the experiment has no system %.80q", name)
-		}
-	}
+	c.selected(path+".systems", "system", a.Systems, c.e.Systems)
 }

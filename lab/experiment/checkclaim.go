@@ -61,7 +61,11 @@ func (c Claim) selectors() []placed {
 func (c *checker) selector(path string, s *Selector) {
 	for _, d := range dimensions() {
 		known := d.levels(c.e)
-		for i, level := range d.chosen(*s) {
+		chosen := d.chosen(*s)
+		if at := path + "." + d.name; len(chosen) == 0 && c.e.document.Has(at) {
+			c.add(at, "remove the key to select every "+d.name, "no %s is selected", d.name)
+		}
+		for i, level := range chosen {
 			if !slices.Contains(known, level) {
 				c.add(fmt.Sprintf("%s.%s[%d]", path, d.name, i), nearest.Hint(level, known),
 					"this experiment has no %s %.80q", d.name, level)

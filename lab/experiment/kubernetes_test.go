@@ -138,7 +138,7 @@ func TestKubernetesRanges(t *testing.T) {
 		"{autoscale: {max: 4, cpu: 50}}":                              "",
 		"{autoscale: {min: 2, max: 2, cpu: 1000, request: 0.001}}":    "",
 		"{autoscale: {max: 4, cpu: 50, systems: [direct]}}":           "",
-		"{autoscale: {max: 4, cpu: 50, systems: [dirct]}}":            `the experiment has no system "dirct"`,
+		"{autoscale: {max: 4, cpu: 50, systems: [dirct]}}":            `this experiment has no system "dirct"`,
 		"{autoscale: {cpu: 50}}":                                      `the key "max" is missing`,
 		"{autoscale: {min: 3, max: 2, cpu: 50}}":                      "at most 2 pods are fewer than at least 3\nhint: write 3 or more",
 		"{autoscale: {min: -1, max: 2, cpu: 50}}":                     "-1 pods are not possible\nhint: write 1 to 100",

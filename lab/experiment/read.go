@@ -23,6 +23,7 @@ const (
 	arrivalsMax    = 1e7        // of an open loop, on average
 	poissonMin     = 20         // on average: else a repetition may have none
 	requestsMax    = 20_000_000 // of one repetition: one file of samples
+	buffersMax     = 2 << 30    // bytes that the threads of Skerry's load send, all together
 	sizeMax        = quantity.Size(64 << 20)
 	datagramMax    = quantity.Size(65507) // UDP over IPv4
 	oneWayMin      = quantity.Size(24)    // what a timed packet carries
@@ -131,6 +132,7 @@ func Read(file string, data []byte) (*Experiment, error) {
 	c.systems()
 	c.workloads()
 	c.load()
+	c.zeroes()
 	if e.Repetitions < 1 || e.Repetitions > repetitionsMax {
 		c.add("repetitions", "write 1 to 1000; three are enough to see whether they agree", "%d repetitions are not possible", e.Repetitions)
 	}

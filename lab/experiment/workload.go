@@ -226,6 +226,7 @@ func (c *checker) load() {
 		return nearest.Hint(v, Tools())
 	})
 	c.protocols()
+	c.buffers()
 	c.broken()
 	values(c, "load.connection", l.Connection, func(v string) string {
 		if v == ConnectionKept || v == ConnectionNew {
@@ -269,6 +270,27 @@ func (c *checker) protocols() {
 					c.add(fmt.Sprintf("workloads[%d].size[%d]", j, k), fmt.Sprintf("write at most %s, at most 1472B to stay in one packet", datagramMax),
 						"a datagram of %s is not possible", size)
 				}
+			}
+		}
+	}
+}
+
+// buffers refuses bodies that Skerry's load has no memory for, one for each thread.
+func (c *checker) buffers() {
+	l := c.e.Load
+	if l.Tool != nil && !slices.Contains(l.Tool, ToolSkerry) {
+		return
+	}
+	threads := slices.Max(append([]int{1}, l.Threads...))
+	for _, ratio := range l.Ratio {
+		each, _ := shares(ratio)
+		threads = max(threads, sum(each))
+	}
+	for i, w := range c.e.Workloads {
+		for k, size := range w.Size {
+			if threads <= threadsMax && size <= sizeMax && int64(threads)*int64(size) > buffersMax {
+				c.add(fmt.Sprintf("workloads[%d].size[%d]", i, k), "lower it or the number of threads",
+					"%d threads of %s need more than %s of buffers", threads, size, quantity.Size(buffersMax))
 			}
 		}
 	}
