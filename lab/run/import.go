@@ -74,29 +74,29 @@ func (s store) take(turn Turn, rows []sample.Request, began time.Time) error {
 	return s.complete(turn, Repetition{Cell: turn.Cell, Repetition: turn.Repetition, Try: 1, Began: began, Ended: began})
 }
 
-// experiment is what the samples themselves tell of one.
+// experiment is what the samples themselves tell of one. How many requests a thread was to
+// send they do not: of a load that goes on for a time it is another number each time.
 func (i Imported) experiment() *experiment.Experiment {
 	e := &experiment.Experiment{
 		Name: "imported", Scenarios: []experiment.Scenario{{Name: i.Scenario}}, Systems: []string{i.System},
 	}
-	threads, iterations, connection := 1, 1, experiment.ConnectionNew
+	threads, connection := 1, experiment.ConnectionNew
 	for _, name := range slices.Sorted(maps.Keys(i.Workloads)) {
 		e.Workloads = append(e.Workloads, experiment.Workload{Name: name})
 		e.Repetitions = max(e.Repetitions, len(i.Workloads[name]))
 		for _, rows := range i.Workloads[name] {
-			sent := map[int32]int{}
+			sent := map[int32]bool{}
 			for _, r := range rows {
-				sent[r.Thread]++
+				sent[r.Thread] = true
 				if r.Index > 1 {
 					connection = experiment.ConnectionKept
 				}
-				iterations = max(iterations, sent[r.Thread])
 			}
 			threads = max(threads, len(sent))
 		}
 	}
 	e.Load = experiment.Load{
-		Tool: []string{i.Tool}, Threads: []int{threads}, Iterations: iterations, Connection: []string{connection},
+		Tool: []string{i.Tool}, Threads: []int{threads}, Connection: []string{connection},
 	}
 	return e
 }

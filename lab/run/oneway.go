@@ -117,12 +117,14 @@ func (r *runner) listen(ctx context.Context, c contact) (*listener, error) {
 	return nil, errors.Join(err, stopErr)
 }
 
-// idle is after what silence the listener gives up.
+// idle is after what silence the listener gives up: talkers that have begun send their
+// first packets within two cycles.
 func (c contact) idle() time.Duration {
+	idle := listenerIdle + 2*c.cycle
 	if len(c.Cell.Scenario.Timeline) > 0 {
-		return c.Cell.Duration.Std() + listenerIdle
+		idle += c.Cell.Duration.Std()
 	}
-	return listenerIdle
+	return idle
 }
 
 // talk runs all talkers to their end; one that fails ends the others.
@@ -178,8 +180,8 @@ func (c contact) keep(toMono int64) error {
 	return writeRequests(filepath.Join(c.dir, samplesFile), oneway.Requests(packets, c.cycle, toMono))
 }
 
-// readyWord is what a listener says once packets can arrive.
-const readyWord = "ready"
+// readyWord begins the line that a listener says once packets can arrive.
+const readyWord = "ready "
 
 // notice keeps what is written, and tells when it is that something is ready.
 type notice struct {
@@ -190,8 +192,11 @@ type notice struct {
 
 // Write keeps.
 func (n *notice) Write(text []byte) (int, error) {
-	if bytes.Contains(text, []byte(readyWord)) {
-		n.once.Do(func() { close(n.ready) })
+	written, err := n.text.Write(text)
+	for line := range bytes.Lines(n.text.Bytes()) {
+		if bytes.HasPrefix(line, []byte(readyWord)) {
+			n.once.Do(func() { close(n.ready) })
+		}
 	}
-	return n.text.Write(text)
+	return written, err
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"io"
+	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -13,6 +14,9 @@ import (
 
 	"skerry.dev/skerry/kube"
 )
+
+// ownName is that of the program that runs.
+const ownName = "skerry"
 
 // Program is a binary that a run starts.
 type Program struct {
@@ -38,7 +42,7 @@ func (r *runner) programs() ([]Program, error) {
 	if err != nil {
 		return nil, fmt.Errorf("find skerry: %w", err)
 	}
-	paths := map[string]string{"skerry": skerry, "skerry-agent": r.Agent, "sh": "/bin/sh"} // sh runs the steps of systems
+	paths := map[string]string{ownName: skerry, "skerry-agent": r.Agent, "sh": "/bin/sh"} // sh runs the steps of systems
 	for _, name := range r.Experiment.Systems {
 		stack := r.Stacks[name]
 		if stack == nil {
@@ -112,4 +116,56 @@ func changedPrograms(before, now []Program) []Program {
 		}
 	}
 	return changed
+}
+
+// begun is a program as it was when the lab was started.
+type begun struct {
+	Program
+	info fs.FileInfo
+}
+
+// looked at are all that are started by their paths; skerry itself runs already.
+func looked(all []Program) ([]begun, error) {
+	var looked []begun
+	for _, p := range all {
+		if p.Name == ownName {
+			continue
+		}
+		info, err := os.Stat(p.Path)
+		if err != nil {
+			return nil, err
+		}
+		looked = append(looked, begun{p, info})
+	}
+	return looked, nil
+}
+
+// samePrograms says whether the next repetition starts the same as those before. The error
+// may be a *ChangedFileError.
+func (r *runner) samePrograms() error {
+	for i, p := range r.begun {
+		info, err := os.Stat(p.Path)
+		if err == nil && os.SameFile(info, p.info) && info.Size() == p.info.Size() && info.ModTime().Equal(p.info.ModTime()) {
+			continue
+		}
+		if now, err := programAt(p.Name, p.Path); err != nil || now.SHA256 != p.SHA256 {
+			return &ChangedFileError{p.Path}
+		}
+		r.begun[i].info = info // it was written again
+	}
+	return nil
+}
+
+// sameSystem says whether a system's plug-ins are what is recorded. The error may be a
+// *ChangedError.
+func (r *runner) sameSystem(name string, record Record) error {
+	stack := r.Stacks[name]
+	if stack == nil {
+		return nil
+	}
+	now, err := stack.Digest()
+	if before := record.Digests[name]; err == nil && before != "" && now != before {
+		err = &ChangedError{name}
+	}
+	return err
 }

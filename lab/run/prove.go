@@ -46,12 +46,19 @@ type evidence struct {
 	tookNs int64
 }
 
-// gather begins with what is asked of the links. It is called before they are, and
-// before they read their files: the error may be a *ChangedFileError.
+// gather begins with what is asked of the links. It is called before they are, and before
+// they and what is started read their files: the error may be a *ChangedFileError or a
+// *ChangedError.
 func (r *runner) gather(turn Turn) (*evidence, error) {
 	record, err := r.store.record()
 	if err == nil {
 		err = record.unchanged()
+	}
+	if err == nil {
+		err = r.sameSystem(turn.Cell.System, record)
+	}
+	if err == nil {
+		err = r.samePrograms()
 	}
 	if err != nil {
 		return nil, err

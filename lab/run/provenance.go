@@ -120,7 +120,10 @@ func (r *runner) describe(ctx context.Context, lab *host.Lab) (Record, error) {
 	if record.Recordings, err = recordings(r.Experiment); err != nil {
 		return Record{}, err
 	}
-	record.Programs, err = r.programs()
+	if record.Programs, err = r.programs(); err != nil {
+		return Record{}, err
+	}
+	r.begun, err = looked(record.Programs)
 	return record, err
 }
 

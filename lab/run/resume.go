@@ -27,10 +27,24 @@ func (e *ChangedError) Error() string {
 	return fmt.Sprintf("system %s has changed since the run began", e.System)
 }
 
+// LackingError says what a cell that is to go on needs, and had when its run began.
+type LackingError struct{ Cell, Why string }
+
+// Error names the cell.
+func (e *LackingError) Error() string {
+	return fmt.Sprintf("%s cannot go on here: %s", e.Cell, e.Why)
+}
+
+// Hint says where it can.
+func (e *LackingError) Hint() string {
+	return "resume it where it began, or begin another run here, which leaves the cell out"
+}
+
 // Resume runs what a run that ended early has left undone, with the experiment,
 // the seed and the order that are recorded: the caller's are not looked at. Of a
 // run that lacks nothing it looks at Dir alone, and completes its record. The
-// error is ErrNoRun, ErrRunning, a *ChangedError, a *ChangedFileError or as of Run.
+// error is ErrNoRun, ErrRunning, a *ChangedError, a *ChangedFileError, a *LackingError or
+// as of Run.
 func Resume(ctx context.Context, o Options) (err error) {
 	if _, err := (store{o.Dir}).record(); err != nil {
 		return err // before a lock is put where no run is
@@ -49,10 +63,18 @@ func Resume(ctx context.Context, o Options) (err error) {
 	if err != nil {
 		return err
 	}
+	lacks := o.NotRunnable
 	o.Experiment, o.Seed, o.NotRunnable = record.Experiment, record.Seed, record.NotRunnable
 	r := runner{Options: o, store: s}
-	if len(r.todo()) == 0 {
+	todo := r.todo()
+	if len(todo) == 0 {
 		return r.complete(record)
+	}
+	for _, i := range todo {
+		cell := r.turns()[i].Cell
+		if why := lacks[cell.ID()]; why != "" {
+			return &LackingError{cell.String(), why}
+		}
 	}
 	for _, name := range record.Experiment.Systems {
 		if record.Digests[name] != o.Digests[name] {

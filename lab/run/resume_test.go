@@ -125,6 +125,11 @@ func TestResumeRefuses(t *testing.T) {
 	if !ok || changed.System != "direct" {
 		t.Errorf("changed plug-in: %v", changed)
 	}
+	cell := example().Cells()[0]
+	lacking, ok := errors.AsType[*LackingError](Resume(ctx, Options{Dir: s.dir, NotRunnable: map[string]string{cell.ID(): "it needs 9 cores"}}))
+	if !ok || lacking.Cell != cell.String() || lacking.Why != "it needs 9 cores" {
+		t.Errorf("a machine that lacks what the cell needs: %v", lacking)
+	}
 	lock, err := s.lock()
 	if err != nil {
 		t.Fatal(err)

@@ -111,6 +111,8 @@ type runner struct {
 	clusters map[string]*cluster.Cluster
 	// alpha is the level of each test of a link.
 	alpha float64
+	// begun are the programs that the run starts, as they were at its beginning.
+	begun []begun
 }
 
 // run takes the lab up, keeps the record that is made of what it finds there,

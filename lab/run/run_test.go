@@ -194,14 +194,16 @@ func TestCollectDamaged(t *testing.T) {
 			}
 		}
 	}
+	for _, record := range []string{"{}", `{"experiment":{}}`, `{"experiment":{"repetitions":-1}}`} {
+		s := written(t, 2)
+		if err := os.WriteFile(filepath.Join(s.dir, recordFile), []byte(record), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Collect(s.dir); !errors.Is(err, ErrDamaged) {
+			t.Errorf("the record %s: %v", record, err)
+		}
+	}
 	s := written(t, 2)
-	if err := os.WriteFile(filepath.Join(s.dir, recordFile), []byte("{}"), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := Collect(s.dir); !errors.Is(err, ErrDamaged) {
-		t.Errorf("a record without an experiment: %v", err)
-	}
-	s = written(t, 2)
 	if err := os.Remove(filepath.Join(s.dir, cell, samplesFile)); err != nil {
 		t.Fatal(err)
 	}

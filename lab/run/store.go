@@ -69,8 +69,12 @@ func (s store) record() (Record, error) {
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
 		return Record{}, fmt.Errorf("%w in %s", ErrNoRun, s.dir)
 	}
-	if err == nil && record.Experiment == nil {
+	switch e := record.Experiment; {
+	case err != nil:
+	case e == nil:
 		err = fmt.Errorf("%w: %s names no experiment", ErrDamaged, path)
+	case e.Repetitions < 1 || len(e.Cells()) == 0:
+		err = fmt.Errorf("%w: %s has nothing to run", ErrDamaged, path)
 	}
 	return record, err
 }

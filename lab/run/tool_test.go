@@ -167,7 +167,7 @@ func TestImport(t *testing.T) {
 		t.Errorf("large: %s %+v", large.Cell, large.Summary)
 	}
 	c := small.Cell
-	if c.Workload != "small one" || c.System != "theirs" || c.Scenario.Name != "edg10" || c.Tool != "jmeter" || c.Threads != 2 || c.Iterations != 10 || c.Connection != "kept" {
+	if c.Workload != "small one" || c.System != "theirs" || c.Scenario.Name != "edg10" || c.Tool != "jmeter" || c.Threads != 2 || c.Iterations != 0 || c.Connection != "kept" {
 		t.Errorf("cell %+v", c)
 	}
 	if small.Summary.N != 32 || small.Summary.FirstN != 4 || small.Summary.Times.Median != 2*time.Millisecond || len(small.PerRepetition) != 2 {

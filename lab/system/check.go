@@ -11,10 +11,11 @@ import (
 	"skerry.dev/skerry/lab/experiment"
 )
 
-// labNames are the control groups of steps, of the load and of the workload, whose
-// replicas have serviceNames with the host name behind it. Several loads at the same time
+// labNames are the control groups of steps, of the load, of the link emulator, of what
+// holds the namespaces, and of the workload, whose replicas have serviceNames with the
+// host name behind it. Several loads at the same time
 // have loadNames with a number behind it.
-var labNames = []string{"step", "load", "service"}
+var labNames = []string{"step", "load", "links", "holders", "service"}
 
 const (
 	serviceNames = "service-"

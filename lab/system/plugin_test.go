@@ -69,6 +69,8 @@ func TestBrokenPlugins(t *testing.T) {
 		{"daemons of one name", route + "  start:\n    - {at: client, run: x, daemon: d}\n    - {at: service, run: x, daemon: d}\n" + address, `two daemons are named "d"`},
 		{"a daemon named as the lab's own", route + "  start:\n    - {at: client, run: x, daemon: load}\n" + address, `test/system.yaml:7:7: a daemon cannot be named "load"`},
 		{"a daemon named as a load among others", route + "  start:\n    - {at: client, run: x, daemon: load2}\n" + address, `test/system.yaml:7:7: a daemon cannot be named "load2"`},
+		{"a daemon named as the link emulator", route + "  start:\n    - {at: client, run: x, daemon: links}\n" + address, `a daemon cannot be named "links"`},
+		{"a daemon named as what holds namespaces", route + "  start:\n    - {at: client, run: x, daemon: holders}\n" + address, `a daemon cannot be named "holders"`},
 		{"a daemon named as a step", route + "  start:\n    - {at: each, run: x, daemon: step}\n" + address, `a daemon cannot be named "step"`},
 		{"a daemon named as the workload", route + "  start:\n    - {at: client, run: x, daemon: service}\n" + address, `a daemon cannot be named "service"`},
 		{"a daemon named as a replica", route + "  start:\n    - {at: client, run: x, daemon: service-c1-head}\n" + address, `a daemon cannot be named "service-c1-head"`},
