@@ -141,8 +141,10 @@ func (j judge) compare(c experiment.Claim, m experiment.Member, l limits) compar
 	}
 	result.result, result.margin = decide(c, result.estimate, l)
 	switch e := result.estimate; {
-	case math.IsNaN(e.Value):
+	case slices.ContainsFunc(figures, func(d measure.Drawn) bool { return math.IsNaN(d.Value) }):
 		result.why = "a cell has no figure"
+	case math.IsNaN(e.Value):
+		result.why = "both figures are 0, which have no ratio"
 	case math.IsNaN(e.Low):
 		result.why = "both figures may be 0, which have no ratio"
 	case e.RequestsOnly:

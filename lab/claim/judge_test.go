@@ -213,16 +213,20 @@ func TestRatioOfWhatMayBeNothing(t *testing.T) {
 	a.Values = measure.Repeat([][]float64{{6e6}, {6e6}, {6e6}})
 	b.Values = measure.Repeat([][]float64{{0, 1e6, 1e6}, {3e6, 3e6, 3e6}, {3e6, 3e6, 3e6}})
 	none.Values = b.Values
+	d, e := figures("lcl", "d", 0), figures("lcl", "e", 0)
+	d.Rates, d.Values = []float64{0, 0, 0}, measure.Repeat([][]float64{{0}, {0}, {0}})
+	e.Rates, e.Values = d.Rates, d.Values
 	for _, metric := range []string{"rate", "p50"} {
 		for _, c := range []struct{ of, to, below, effect, why string }{
 			{"a", "b", "5", "+∞]", "the interval has no end; more repetitions would tell"},
 			{"c", "b", "1.5", "1", "both figures may be 0, which have no ratio"},
+			{"d", "e", "2", "", "both figures are 0, which have no ratio"},
 		} {
 			ratio := experiment.Claim{
 				Kind: "ratio", Metric: metric, Range: experiment.Range{Below: experiment.Bound(c.below)},
 				Of: &experiment.Selector{System: []string{c.of}}, To: &experiment.Selector{System: []string{c.to}},
 			}
-			got, err := claim.Judge([]experiment.Claim{ratio}, []claim.Cell{a, b, none})
+			got, err := claim.Judge([]experiment.Claim{ratio}, []claim.Cell{a, b, none, d, e})
 			if err != nil || got[0].Result != claim.Inconclusive || !strings.HasSuffix(got[0].Effect, c.effect) || !strings.Contains(got[0].Why, c.why) {
 				t.Errorf("%s: %s %s: %s, %v; want inconclusive, …%s: …%s", got[0].Statement, got[0].Result, got[0].Effect, got[0].Why, err, c.effect, c.why)
 			}

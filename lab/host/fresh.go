@@ -53,6 +53,9 @@ func LackingControllers(controllers ...string) (lacking []string, err error) {
 // else tries at the same time, and it is locked as that of a lab is: no Clean takes it for one
 // that a killed run has left.
 func probing(try func(cgroup.Tree, cgroup.Group) error) error {
+	if err := RequireRoot(); err != nil {
+		return err
+	}
 	tree, err := cgroup.FindHere()
 	if err != nil {
 		return err

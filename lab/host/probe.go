@@ -89,11 +89,14 @@ func probeGroups() Finding {
 		f.Detail = fmt.Sprintf("version %d, CPU time and memory are accounted", tree.Version())
 		return group.Make()
 	})
-	if err != nil {
+	switch {
+	case errors.Is(err, ErrNotRoot):
+		f.Detail, f.Remedy = err.Error(), "run as root"
+	case err != nil:
 		f.Detail, f.Remedy = err.Error(), "mount cgroup2 on /sys/fs/cgroup, or run where it is writable"
-		return f
+	default:
+		f.Here = true
 	}
-	f.Here = true
 	return f
 }
 

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"skerry.dev/skerry/lab/experiment"
 	"skerry.dev/skerry/lab/topology"
 )
 
@@ -47,12 +48,15 @@ func (a about) Fold() bool { return len(a.Files) > rowsOpen }
 // factsOf lists what was run; a fact that is not known is left out.
 func factsOf(in Input) []Fact {
 	e, p := in.Experiment, in.Provenance
-	started, cores := "", ""
+	started, cores, seed := "", "", ""
 	if !p.Started.IsZero() {
 		started = p.Started.Format("2 January 2006, 15:04:05 MST")
 	}
 	if p.Cores > 0 {
 		cores = " (" + counted(p.Cores, "core") + ")"
+	}
+	if e.Topology.Clusters != nil {
+		seed = strconv.FormatUint(p.Seed, 10)
 	}
 	facts := []Fact{
 		{Name: "started", Value: started},
@@ -62,8 +66,8 @@ func factsOf(in Input) []Fact {
 		{Name: "kernel", Value: p.Kernel},
 		{Name: "substrate", Value: e.Substrate},
 		{Name: "links by", Value: p.Backend},
-		{Name: "congestion control", Value: e.Topology.CongestionControl()},
-		{Name: "seed", Value: strconv.FormatUint(p.Seed, 10)},
+		{Name: "congestion control", Value: congestionOf(e)},
+		{Name: "seed", Value: seed},
 		{Name: "clusters", Value: clustersText(e.Topology)},
 		{Name: "client", Value: string(e.Topology.Client)},
 		{Name: "service", Value: string(e.Topology.Service)},
@@ -76,6 +80,14 @@ func factsOf(in Input) []Fact {
 		facts = append(facts, Fact{Name: longName(f.name), Value: strings.Join(levelsOf(f, in.Results), ", ")})
 	}
 	return slices.DeleteFunc(append(facts, p.Facts...), func(f Fact) bool { return f.Value == "" })
+}
+
+// congestionOf is that of the lab's routes; an import has no lab.
+func congestionOf(e experiment.Experiment) string {
+	if e.Topology.Clusters == nil {
+		return ""
+	}
+	return e.Topology.CongestionControl()
 }
 
 func refsText(refs []topology.Ref) string {

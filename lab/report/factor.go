@@ -63,7 +63,7 @@ func conditions() []factor {
 		{"rotate", func(c experiment.Cell) string { return unlessZero(c.Rotate) }},
 		{"iterations", iterationsOf},
 		{"warmup", func(c experiment.Cell) string { return unlessOpen(c, strconv.Itoa(c.Warmup)) }},
-		{"timeout", func(c experiment.Cell) string { return unlessZero(c.Timeout) }},
+		{"timeout", timeoutOf},
 		{"unit", func(c experiment.Cell) string { return string(unitOf(c.Scenario)) }},
 	}
 }
@@ -84,6 +84,17 @@ func iterationsOf(c experiment.Cell) string {
 	return unlessOpen(c, strconv.Itoa(c.Iterations))
 }
 
+// timeoutOf a load that is known.
+func timeoutOf(c experiment.Cell) string {
+	if imported(c) {
+		return ""
+	}
+	return unlessZero(c.Timeout)
+}
+
+// imported says that nothing is known of the load but its requests.
+func imported(c experiment.Cell) bool { return c.Rate == 0 && c.Duration == 0 && c.Iterations == 0 }
+
 func unlessClosed(c experiment.Cell, level string) string {
 	if c.Rate == 0 {
 		return ""
@@ -92,7 +103,7 @@ func unlessClosed(c experiment.Cell, level string) string {
 }
 
 func unlessOpen(c experiment.Cell, level string) string {
-	if c.Rate > 0 {
+	if c.Rate > 0 || imported(c) {
 		return ""
 	}
 	return level

@@ -54,7 +54,7 @@ type provenance struct {
 	Cores      int       `json:"cores,omitempty"`
 	Seed       uint64    `json:"seed"`
 	Backend    string    `json:"links_by,omitempty"`
-	Congestion string    `json:"congestion"`
+	Congestion string    `json:"congestion,omitempty"`
 	Facts      []fact    `json:"facts,omitempty"`
 }
 
@@ -242,7 +242,7 @@ func provenanceOf(in Input) provenance {
 	out := provenance{
 		Started: p.Started, TookS: p.Took.Seconds(), Commit: p.Commit, Version: p.Version,
 		Kernel: p.Kernel, Processor: p.Processor, Cores: p.Cores, Seed: p.Seed,
-		Backend: p.Backend, Congestion: in.Experiment.Topology.CongestionControl(),
+		Backend: p.Backend, Congestion: congestionOf(in.Experiment),
 	}
 	for _, f := range p.Facts {
 		out.Facts = append(out.Facts, fact{f.Name, f.Value})

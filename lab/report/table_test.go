@@ -13,6 +13,7 @@ import (
 	"skerry.dev/skerry/lab/experiment"
 	"skerry.dev/skerry/lab/measure"
 	"skerry.dev/skerry/lab/report/terminal"
+	"skerry.dev/skerry/lab/topology"
 )
 
 const ms = quantity.Duration(time.Millisecond)
@@ -185,7 +186,9 @@ func printed(t *testing.T, in Input, colour bool) string {
 
 func TestJSONMirrorsTheTable(t *testing.T) {
 	var out bytes.Buffer
-	if err := JSON(&out, small()); err != nil {
+	in := small()
+	in.Experiment.Topology.Clusters = []topology.Cluster{{Name: "c1", Nodes: []string{"head"}}}
+	if err := JSON(&out, in); err != nil {
 		t.Fatal(err)
 	}
 	var got document

@@ -50,8 +50,8 @@ moves a whole run by. Five repetitions or more are needed; the table says how ma
 for so many cells. A cell has more errors where no request is answered in B and
 some are in A, or where a larger share of requests fails, likewise beyond chance.
 
-Exit status: 0 done, 1 failed or a cell is slower by more than --margin or has more
-errors, 2 usage.`,
+Exit status: 0 done, 1 failed, a cell is slower by more than --margin or has more
+errors, or the runs have no cell in common, 2 usage.`,
 		Example: "  skerry compare runs/before runs/after\n  skerry compare runs/before runs/after --margin 10% --html compare.html\n  skerry compare runs/hosts runs/pods --resolution 0",
 		Args:    console.Exactly(2),
 		RunE:    func(cmd *cobra.Command, args []string) error { return c.compareRuns(cmd, args[0], args[1], f) },
@@ -92,9 +92,13 @@ func (c *commands) compareRuns(cmd *cobra.Command, a, b string, f compareFlags) 
 	return worse(compared, f.margin)
 }
 
-// worse is the error where cells became slower than may be, or fail more. It has been
-// told in full on stdout.
+// worse is the error where cells became slower than may be, or fail more, and where there
+// are none to tell by. It has been told in full on stdout.
 func worse(c compare.Comparison, margin quantity.Fraction) error {
+	if len(c.Cells) == 0 {
+		return console.Advised("nothing was compared", "the runs have no cell in common: 'only in' names those of each, "+
+			"and a cell is another where its links, system, workload or load are")
+	}
 	var said []string
 	if n := len(c.Slower()); n > 0 {
 		said = append(said, fmt.Sprintf("%s slower past the margin of %s", console.Count(n, "cell"), margin))
@@ -105,7 +109,7 @@ func worse(c compare.Comparison, margin quantity.Fraction) error {
 	if len(said) == 0 {
 		return nil
 	}
-	return console.Advised(strings.Join(said, ", "), "the marked rows of the table say which, and 'differs' above it what else has changed")
+	return console.Advised(strings.Join(said, ", "), "the verdicts in the table say which, and 'differs' above it what else has changed")
 }
 
 func (c *commands) printComparison(w io.Writer, compared compare.Comparison, asJSON bool) error {

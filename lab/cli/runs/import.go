@@ -32,13 +32,14 @@ func (c *commands) importSamples() *cobra.Command {
 		Long: `Import reads result files of JMeter as CSV, with the header and the columns that
 JMeter writes by default, each as one repetition, and makes a run directory of
 them: a cell for each label of a sampler. 'skerry report', 'export' and 'compare'
-take it like any other. It needs the columns timeStamp and elapsed; label,
+take it like any other, but that an imported cell has no links, so that 'compare' sets
+imports against imports alone. It needs the columns timeStamp and elapsed; label,
 threadName, responseCode, success, Latency and Connect are used where they are
 there. A request opens a connection where it is its thread's first, or where
 JMeter saw a dial of 1 ms at least.
 
 A file with a row that is not as JMeter writes it is refused, with the line.`,
-		Example: "  skerry import results-1.csv results-2.csv -o runs/theirs --scenario edg10 --system clusterlink\n  skerry compare runs/theirs runs/ours",
+		Example: "  skerry import results-1.csv results-2.csv -o runs/before --scenario edg10\n  skerry import after-*.csv -o runs/after --scenario edg10\n  skerry compare runs/before runs/after",
 		Args:    console.Some(),
 		RunE:    func(cmd *cobra.Command, args []string) error { return c.importFiles(cmd, args, f) },
 	}

@@ -1,18 +1,17 @@
 package verb
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"io"
 	"path/filepath"
+	"slices"
 	"strings"
-
-	"skerry.dev/skerry/internal/console"
 
 	"golang.org/x/sys/unix"
 
 	"skerry.dev/skerry/internal/cgroup"
+	"skerry.dev/skerry/internal/console"
 	"skerry.dev/skerry/internal/gobuild"
 	"skerry.dev/skerry/internal/whole"
 	"skerry.dev/skerry/lab/adapter/program"
@@ -34,9 +33,13 @@ func Hint(err error) string {
 	if own := ownHint(err); own != "" {
 		return own
 	}
-	switch packages, name := missing(err); {
+	switch packages, systems := missing(err); {
 	case len(packages) > 0:
-		return fmt.Sprintf("apt-get install %s, or leave the system %s out", strings.Join(packages, " "), name)
+		word := "system"
+		if len(systems) > 1 {
+			word = "systems"
+		}
+		return fmt.Sprintf("apt-get install %s, or leave the %s %s out", strings.Join(packages, " "), word, strings.Join(systems, " and "))
 	case errors.Is(err, gobuild.ErrNoGo):
 		return InstallGo
 	case errors.Is(err, host.ErrNotRoot):
@@ -181,19 +184,24 @@ func folders(name string) string {
 }
 
 // missing are the packages that an error, or each of several, asks for, and the
-// last system that needs one.
-func missing(err error) (packages []string, name string) {
+// systems that need them, each once.
+func missing(err error) (packages, systems []string) {
 	if many, ok := err.(interface{ Unwrap() []error }); ok {
 		for _, one := range many.Unwrap() {
 			more, of := missing(one)
-			packages, name = append(packages, more...), cmp.Or(of, name)
+			packages, systems = append(packages, more...), append(systems, of...)
 		}
-		return packages, name
+		return once(packages), once(systems)
 	}
 	if m, ok := errors.AsType[*system.MissingError](err); ok && m.Need.Package != "" {
-		return []string{m.Need.Package}, m.System
+		return []string{m.Need.Package}, []string{m.System}
 	}
-	return nil, ""
+	return nil, nil
+}
+
+func once(names []string) []string {
+	slices.Sort(names)
+	return slices.Compact(names)
 }
 
 // Explain prints an error and, where there is one, its remedy.

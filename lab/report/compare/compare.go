@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 
+	"skerry.dev/skerry/internal/quantity"
 	"skerry.dev/skerry/lab/experiment"
 	"skerry.dev/skerry/lab/measure"
 	"skerry.dev/skerry/lab/report"
@@ -286,7 +287,7 @@ func (c Comparison) Summary() []string {
 	sentences := []string{counted(len(c.Cells), "cell") + " in both runs: " + strings.Join(parts, ", ") + "."}
 	if past := c.Slower(); len(past) > 0 {
 		worst := slices.MaxFunc(past, func(a, b Cell) int { return cmp.Compare(a.Ratio.Value, b.Ratio.Value) })
-		sentences = append(sentences, counted(len(past), "cell")+" slower by more than "+percent(c.Margin)+
+		sentences = append(sentences, counted(len(past), "cell")+" slower by more than "+quantity.Fraction(c.Margin).String()+
 			", most of all "+worst.Label+": "+change(worst.Ratio.Value)+".")
 	}
 	if failing := c.Failing(); len(failing) > 0 {

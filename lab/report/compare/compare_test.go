@@ -257,7 +257,7 @@ differs: kernel: Linux 6.12.9-amd64 in A, unknown in B
 cell                 A ms    B ms  change     95% interval             apart µs       jitter µs        errors       p  floor  verdict
 edg10, direct      10.000  10.020   +0.2%   [-0.1%, +0.5%]       +20 [-10, +50]   +0 [-12, +12]            0%  0.8000  ±0.4%  same
 edg10, skupper          –       –       –                –                    –               –       – to 0%       –      –  not comparable: rejected in A
-edg10, submariner  10.000  11.000  +10.0%  [+9.0%, +11.0%]  +1000 [+900, +1100]  -250 [-300, –]  0.02% to 60%  0.0003      –  more errors
+edg10, submariner  10.000  11.000  +10.0%  [+9.0%, +11.0%]  +1000 [+900, +1100]  -250 [-300, –]  0.02% to 60%  0.0003      –  more errors, past the margin
 lcl, submariner         –       –       –                –                    –               –    0% to 100%       –      –  more errors, no answer in B
 
 4 cells in both runs: 1 same, 2 more errors, 1 not comparable.

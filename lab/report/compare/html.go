@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"time"
 
+	"skerry.dev/skerry/internal/quantity"
 	"skerry.dev/skerry/lab/measure"
 	"skerry.dev/skerry/lab/report"
 	"skerry.dev/skerry/lab/report/figure"
@@ -33,13 +34,13 @@ type view struct {
 }
 
 // Alphas is alpha in per cent.
-func (v view) Alphas() string { return percent(v.Alpha) }
+func (v view) Alphas() string { return quantity.Fraction(v.Alpha).String() }
 
 // Resolutions is the resolution as a time.
 func (v view) Resolutions() string { return time.Duration(v.Resolution).String() }
 
 // Margins is the margin in per cent.
-func (v view) Margins() string { return percent(v.Margin) }
+func (v view) Margins() string { return quantity.Fraction(v.Margin).String() }
 
 // HTML writes the comparison as one page that needs nothing else and has no
 // script.

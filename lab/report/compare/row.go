@@ -120,11 +120,6 @@ func change(ratio float64) string {
 	return fmt.Sprintf("%+.1f%%", math.Round(1000*(ratio-1))/10+0) // + 0: no -0.0
 }
 
-// percent is a share with at most a digit behind the point.
-func percent(share float64) string {
-	return strconv.FormatFloat(math.Round(share*1000)/10, 'f', -1, 64) + "%"
-}
-
 func probability(p float64) string {
 	switch {
 	case math.IsNaN(p):

@@ -44,6 +44,9 @@ func tableOf(cells []Cell) terminal.Table {
 	}
 	for _, c := range cells {
 		r := rowOf(c)
+		if r.Past {
+			r.Verdict += ", past the margin"
+		}
 		t.Rows = append(t.Rows, terminal.Row{
 			Cells:  []string{r.Label, r.A, r.B, r.Change, r.Interval, r.Apart, r.Jitter, r.Errors, r.P, r.Floor, r.Verdict},
 			Marked: c.Verdict == measure.Slower || c.Verdict == NotComparable || c.failing(),
