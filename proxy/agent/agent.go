@@ -75,12 +75,31 @@ type agent struct {
 	health  *health
 	spoken
 	lags
-	ready atomic.Bool
+	phase atomic.Value // a string, once it has begun
 }
 
 // lags are of the kernel: it does not bring what it should, or goes on to take elsewhere what
 // it took there in the past; and the proxy's own, that it ends.
 type lags struct{ behind, past, ending bool }
+
+// The phases of a proxy as operators are told them.
+const (
+	starting = "starting"
+	ready    = "ready"
+	behind   = "behind" // the kernel does not bring what it should
+	draining = "draining"
+)
+
+func (l lags) phase() string {
+	switch {
+	case l.ending:
+		return draining
+	case l.behind:
+		return behind
+	default:
+		return ready
+	}
+}
 
 // A capturer has the kernel bring connections: capture.Rules does.
 type capturer interface {
@@ -274,13 +293,9 @@ func (a *agent) follow(ctx context.Context, asked <-chan struct{}, told <-chan s
 			return
 		case <-asked:
 			asked, a.ending = nil, true
-			a.ready.Store(false)
 			a.tellHealth()
 		case c := <-told:
 			a.change(c)
-			if !a.ending && a.ready.CompareAndSwap(false, true) {
-				a.log.Info("ready", "node", a.Node, "port", a.Port)
-			}
 		case <-ticks:
 			a.measure()
 			a.catchUp()

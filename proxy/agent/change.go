@@ -64,8 +64,14 @@ func (a *agent) catchUp() {
 	a.tellHealth()
 }
 
-// tellHealth has load balancers know who is served here, if anybody is.
-func (a *agent) tellHealth() { a.health.set(a.table.Health(), !a.behind && !a.ending) }
+// tellHealth has load balancers know who is served here, if anybody is, and operators how it is.
+func (a *agent) tellHealth() {
+	now := a.lags.phase()
+	a.health.set(a.table.Health(), now == ready)
+	if was := a.phase.Swap(now); was != now {
+		a.log.Info(now, "node", a.Node, "port", a.Port)
+	}
+}
 
 // peers are where other nodes take reports.
 func (a *agent) peers() map[string]netip.AddrPort {

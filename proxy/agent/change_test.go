@@ -106,13 +106,13 @@ func TestFrontRefused(t *testing.T) {
 	a.change(snapshot.Change{Services: map[snapshot.Key]*snapshot.Service{key: {
 		Key: key, ClusterIPs: []netip.Addr{netip.MustParseAddr("10.96.0.53")}, Ports: []snapshot.Port{{Protocol: snapshot.UDP, Port: 53}},
 	}}})
-	if rules.brought != 0 {
-		t.Errorf("what no front takes is brought")
+	if phase := a.phase.Load(); rules.brought != 0 || phase != behind {
+		t.Errorf("what no front takes is brought, and the proxy is %s", phase)
 	}
 	a.plane = opens
 	a.second()
-	if rules.brought != 1 || a.behind {
-		t.Errorf("%d ports are brought", rules.brought)
+	if phase := a.phase.Load(); rules.brought != 1 || phase != ready {
+		t.Errorf("%d ports are brought, and the proxy is %s", rules.brought, phase)
 	}
 }
 

@@ -37,6 +37,9 @@ func TestEnds(t *testing.T) {
 		return err == nil && answer.StatusCode == http.StatusServiceUnavailable
 	})
 	healthy(t, http.StatusServiceUnavailable, `"serviceProxyHealthy":false`)
+	if phase := get(t, "/readyz"); !strings.Contains(phase, "draining") {
+		t.Errorf("operators are told %q", phase)
+	}
 	c.changes <- web("10.1.0.12")
 	await(t, "others are served, and elsewhere", func() bool { return ask("tcp", "10.96.0.5:80") == "10.1.0.12" })
 	_ = open.SetDeadline(time.Now().Add(patience))

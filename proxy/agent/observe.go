@@ -57,10 +57,11 @@ func (a *agent) answer(ctx context.Context) error {
 	h := loopback.Handler(loopback.Answers{
 		Metrics: metrics,
 		Phase: func() (string, bool, bool) {
-			if a.ready.Load() {
-				return "ready", true, true
+			phase, begun := a.phase.Load().(string)
+			if !begun {
+				phase = starting
 			}
-			return "starting", true, false
+			return phase, true, phase == ready
 		},
 		Documents: map[string]func(func(string) string) any{ExplainPath: a.explain, AboutPath: a.about},
 	})

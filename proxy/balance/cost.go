@@ -18,12 +18,16 @@ const (
 	leaveShare = 0.9
 )
 
-// waitsMost is for how many service times a request waits at a node that has no time to spare.
-const waitsMost = 2
-
 // fewAtHome is how many this proxy may have in flight at home and try nobody whose round
 // trip is not known: a client that has its answer may ask again before the last has ended.
 const fewAtHome = 2
+
+// A node of fewer than idleMost requests a core idles now and then; from there on the weight of
+// a queue falls, the sooner the greater idleFall is.
+const (
+	idleMost = 1.6
+	idleFall = 6
+)
 
 // leastShare is the least share of a request's time that it is taken to be at the server.
 const leastShare = 0.02
@@ -110,9 +114,10 @@ func (p *cost) pick(f *field, now time.Duration) *endpoint {
 
 // weight is how much a queue weighs where home is left for a node. At 1 it is the time
 // that it takes. More has cores worked that would idle, at the price of longer ways; so it
-// is less where something waits at that node, and 1 from waitsMost on.
+// falls to 1 where more than idleMost a core are at that node.
 func (p *cost) weight(away *node, now time.Duration) float64 {
-	return 1 + (p.Gamma-1)*max(0, 1-p.waiting(away, now)/waitsMost)
+	load := p.queue(away, now) / max(1, p.coresOf(away))
+	return 1 + (p.Gamma-1)/(1+math.Pow(load/idleMost, idleFall))
 }
 
 // lighter is of two of a node's endpoints the one with less in flight.
