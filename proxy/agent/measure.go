@@ -120,7 +120,8 @@ type flown struct {
 }
 
 // add reads what the pods of a Service use. The cores that they may use are those of their
-// limits, and no more than others leave of the node.
+// limits, and no more than others leave of the node: the proxy itself is one of these, so that
+// pods which have all that there is for them are told as full.
 func (p podUse) add(s *reports.Service, pods []string, now time.Duration) {
 	was, seen := p.last[s.Key]
 	is := reported{at: now, worked: map[string]time.Duration{}, total: was.total, others: was.others}
@@ -140,13 +141,15 @@ func (p podUse) add(s *reports.Service, pods []string, now time.Duration) {
 		}
 	}
 	is.node = node.Worked
-	if span := now - was.at; seen && span > 0 && s.Cores > 0 {
-		worked := is.total - was.total
-		s.CPU = float64(worked) / (float64(span) * s.Cores)
+	span, worked := now-was.at, is.total-was.total
+	if seen && span > 0 && s.Cores > 0 {
 		is.share(was, worked, span)
 	}
-	s.RAM, s.Worked = ram, is.total
 	s.Cores = min(s.Cores, max(node.Cores-is.others, leastSpare*node.Cores))
+	if seen && span > 0 && s.Cores > 0 {
+		s.CPU = min(1, float64(worked)/(float64(span)*s.Cores))
+	}
+	s.RAM, s.Worked = ram, is.total
 	p.last[s.Key] = is
 }
 

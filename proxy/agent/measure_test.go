@@ -189,8 +189,11 @@ func TestCoresThatOthersLeave(t *testing.T) {
 	if s := after(1, 0.1, 0); !near(s.Cores, 0.5) || !near(s.CPU, 0.2) {
 		t.Errorf("alone: %+v", s)
 	}
-	if s := after(10, 0.1, 0.2); !near(s.Cores, 0.3) || !near(s.CPU, 0.2) {
+	if s := after(10, 0.1, 0.2); !near(s.Cores, 0.3) || !near(s.CPU, 1./3) {
 		t.Errorf("beside others: %+v", s)
+	}
+	if s := after(10, 0.3, 0.2); !near(s.Cores, 0.3) || !near(s.CPU, 1) {
+		t.Errorf("with all that others leave: %+v", s)
 	}
 	if s := after(10, 0.1, 0.4); !near(s.Cores, 0.125) {
 		t.Errorf("beside others that leave next to nothing: %+v", s)

@@ -144,10 +144,11 @@ func collect(to chan<- prometheus.Metric, x dispatch.Explanation) {
 		tell("out_seconds", "For how long it is left out yet.", prometheus.GaugeValue, e.Out.Seconds())
 		known(tell, e.Knowledge)
 		if t := e.Cost; t != nil {
-			tell("cost_seconds", "What the next request is expected to take.", prometheus.GaugeValue, t.Total.Seconds())
-			tell("cost_wire_seconds", "Of that, what is on the wire.", prometheus.GaugeValue, t.Wire.Seconds())
-			tell("cost_service_seconds", "Of that, what the request takes alone.", prometheus.GaugeValue, t.Service.Seconds())
-			tell("cost_waiting", "What is taken to be in flight at the node's servers.", prometheus.GaugeValue, t.Waiting)
+			tell("cost_seconds", "What the next request costs, as it is compared: wire + service × (1 + weight × waiting), and more where it is back only lately.", prometheus.GaugeValue, t.Total.Seconds())
+			tell("cost_wire_seconds", "What of the next request is on the wire.", prometheus.GaugeValue, t.Wire.Seconds())
+			tell("cost_service_seconds", "What it takes at the node alone.", prometheus.GaugeValue, t.Service.Seconds())
+			tell("cost_waiting", "How many service times it would wait there.", prometheus.GaugeValue, t.Waiting)
+			tell("cost_weight", "How much that weighs.", prometheus.GaugeValue, t.Weight)
 		}
 	}
 }

@@ -63,6 +63,7 @@ type Queue struct {
 	Service  time.Duration `json:"serviceNs"` // what one takes alone, on average over Served of them
 	Served   float64       `json:"served"`    // 0: Service is not known
 	Cores    float64       `json:"cores"`     // that may work at the same time; 0 is not known
+	Said     time.Duration `json:"-"`         // when the oldest of it was, of what several have said; 0 is not known
 }
 
 // A Node has endpoints of the Service.
@@ -158,7 +159,7 @@ func New(o Options, seed uint64) (*Balancer, error) {
 }
 
 // SetPolicy has later picks made by another policy. Tickets stay good, and what was seen
-// of endpoints is kept.
+// of endpoints is kept; those that were left out are not, by one that leaves none out.
 func (b *Balancer) SetPolicy(o Options, now time.Duration) error {
 	o = o.withDefaults()
 	p, err := o.policy()
@@ -166,6 +167,11 @@ func (b *Balancer) SetPolicy(o Options, now time.Duration) error {
 		return err
 	}
 	b.options, b.policy = o, p
+	if !o.Eject {
+		for _, e := range b.all {
+			e.standing.until = 0
+		}
+	}
 	b.gather(now)
 	return nil
 }

@@ -92,7 +92,7 @@ func (p *cost) observe(*endpoint, time.Duration, time.Duration) {}
 
 func (p *cost) pick(f *field, now time.Duration) *endpoint {
 	if len(f.remote) == 0 {
-		return f.lighter(f.local)
+		return f.lighter(f.local, now)
 	}
 	a, b := f.two(f.remote)
 	if nearer, other := p.ofEndpoint(a, now), p.ofEndpoint(b, now); other < nearer || other == nearer && b.inFlight < a.inFlight {
@@ -101,7 +101,7 @@ func (p *cost) pick(f *field, now time.Duration) *endpoint {
 	if f.local == nil {
 		return a
 	}
-	home := f.lighter(f.local)
+	home := f.lighter(f.local, now)
 	if !a.at.RTT.fresh(now, p.RTTAge) && f.local.inFlight < fewAtHome {
 		return home
 	}
@@ -120,13 +120,19 @@ func (p *cost) weight(away *node, now time.Duration) float64 {
 	return 1 + (p.Gamma-1)/(1+math.Pow(load/idleMost, idleFall))
 }
 
-// lighter is of two of a node's endpoints the one with less in flight.
-func (f *field) lighter(n *node) *endpoint {
+// lighter is of two of a node's endpoints the one with less in flight, for what it is worth.
+func (f *field) lighter(n *node, now time.Duration) *endpoint {
 	a, b := f.two(n.endpoints)
-	if b.inFlight < a.inFlight {
+	if b.crowded(now) < a.crowded(now) {
 		return b
 	}
 	return a
+}
+
+// crowded is how many have to share an endpoint with the next request: more while it is back
+// only lately.
+func (e *endpoint) crowded(now time.Duration) float64 {
+	return float64(e.inFlight+1) / e.standing.share(now)
 }
 
 // ofEndpoint is what the next request is expected to cost at an endpoint, in ns: more
@@ -139,8 +145,32 @@ func (p *cost) ofEndpoint(e *endpoint, now time.Duration) float64 {
 func (p *cost) weighed(e *endpoint, gamma float64, now time.Duration) float64 {
 	n := e.at
 	wire := float64(p.RoundTrips) * float64(p.rtt(n, now))
-	service := float64(p.service(n, now)) / min(1, p.coresOf(n)) // of part of a core
-	return (wire + service*(1+gamma*p.waiting(n, now))) / e.standing.share(now)
+	return (wire + p.alone(n, now)*(1+gamma*p.waiting(n, now))) / e.standing.share(now)
+}
+
+// alone is what a request takes at a node where nobody waits, in ns: longer than its CPU time
+// where there is less than a core for it.
+func (p *cost) alone(n *node, now time.Duration) float64 {
+	return float64(p.service(n, now)) / min(1, p.coresOf(n))
+}
+
+// explain is what a request costs at an endpoint as it is compared with those at home, or of
+// home with the nearest that is not.
+func (p *cost) explain(e *endpoint, f *field, now time.Duration) *CostTerms {
+	away := e
+	for _, r := range f.remote {
+		if e.at.Local && (away == e || p.ofEndpoint(r, now) < p.ofEndpoint(away, now)) {
+			away = r
+		}
+	}
+	weight := p.Gamma
+	if f.local != nil && !away.at.Local {
+		weight = p.weight(away.at, now)
+	}
+	return &CostTerms{
+		Total: time.Duration(p.weighed(e, weight, now)), Wire: time.Duration(p.RoundTrips) * p.rtt(e.at, now),
+		Service: time.Duration(p.alone(e.at, now)), Waiting: p.waiting(e.at, now), Weight: weight,
+	}
 }
 
 // waiting is how many service times the next request waits at a node.

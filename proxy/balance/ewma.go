@@ -44,5 +44,5 @@ func (ewma) pick(f *field, now time.Duration) *endpoint {
 }
 
 func (e *endpoint) load(now time.Duration) float64 {
-	return e.latency.mean * float64(e.inFlight+1) / e.standing.share(now)
+	return e.latency.mean * e.crowded(now)
 }

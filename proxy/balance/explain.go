@@ -45,13 +45,14 @@ type Knowledge struct {
 	RTTAge   time.Duration  `json:"rttAgeNs,omitempty"`
 }
 
-// CostTerms are what the next request is expected to take: Wire + Service, longer by what
-// is Waiting, divided by the endpoint's worth.
+// CostTerms are what the next request costs: Wire + Service × (1 + Weight × Waiting), divided by
+// the endpoint's worth. With a Weight of 1 it is what it is expected to take.
 type CostTerms struct {
 	Total   time.Duration `json:"totalNs"`
 	Wire    time.Duration `json:"wireNs"`
 	Service time.Duration `json:"serviceNs"`
-	Waiting float64       `json:"waiting"` // in flight at the servers, as it is reckoned
+	Waiting float64       `json:"waiting"` // service times that it would wait
+	Weight  float64       `json:"weight"`  // as home and what is not are compared
 }
 
 // Explain says what the next choice rests on.
@@ -79,15 +80,15 @@ func (b *Balancer) explain(e *endpoint, now time.Duration) EndpointExplanation {
 	}
 	x.Usage, x.UsageAge = n.Usage.within(now, o.UsageAge)
 	x.Queue, x.QueueAge = n.Queue.within(now, o.QueueAge)
+	if x.Queue != nil && x.Queue.Said > 0 {
+		x.QueueAge = now - x.Queue.Said
+	}
 	x.RTT, x.RTTAge = n.RTT.within(now, o.RTTAge)
 	switch p := b.policy.(type) {
 	case ewma:
 		x.Latency = time.Duration(e.latency.mean)
 	case *cost:
-		x.Cost = &CostTerms{
-			Total: time.Duration(p.ofEndpoint(e, now)), Wire: time.Duration(p.RoundTrips) * p.rtt(n, now),
-			Service: p.service(n, now), Waiting: p.queue(n, now),
-		}
+		x.Cost = p.explain(e, &b.field, now)
 	}
 	return x
 }

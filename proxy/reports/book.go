@@ -229,11 +229,13 @@ func (b *Book) About(service snapshot.Key, node string, now time.Duration) balan
 		return n
 	}
 	n.Usage = balance.Known(balance.Usage{CPU: own.CPU, RAM: own.RAM}, own.at)
-	q, oldest := balance.Queue{Cores: own.Cores}, now-b.age()
+	q, oldest := balance.Queue{Cores: own.Cores, Said: own.at}, now-b.age()
 	for _, p := range b.peers {
 		if s := p.services[service]; s != nil {
 			if f, ok := s.flights[node]; ok && f.at >= oldest {
-				q.InFlight += f.InFlight
+				if q.InFlight += f.InFlight; f.InFlight > 0 {
+					q.Said = min(q.Said, f.at)
+				}
 			}
 		}
 	}

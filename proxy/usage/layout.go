@@ -16,6 +16,9 @@ type file struct{ folder, name string }
 type layout struct {
 	groups       string // the folder that has a folder for each group
 	work, memory file
+	// freed is what a group's memory.stat calls that which the kernel frees before it wants for
+	// memory: what Kubernetes does not count either (its working set).
+	freed string
 	// worked reads the text of work.
 	worked func(text []byte, err error) (time.Duration, error)
 	// limits of a group; 0 is none.
@@ -26,18 +29,35 @@ type layout struct {
 func layoutOf(root string) layout {
 	if _, err := os.Stat(filepath.Join(root, "cgroup.controllers")); err == nil {
 		return layout{
-			groups: root, work: file{root, "cpu.stat"}, memory: file{root, "memory.current"}, worked: worked2,
+			groups: root, work: file{root, "cpu.stat"}, memory: file{root, "memory.current"}, freed: "inactive_file", worked: worked2,
 			limits: func(group string) (cores, ram float64) { return limits2(filepath.Join(root, group)) },
 		}
 	}
 	cpu, memory := filepath.Join(root, "cpu"), filepath.Join(root, "memory")
 	accounts := filepath.Join(root, "cpuacct")
+	if at, err := filepath.EvalSymlinks(accounts); err == nil {
+		accounts = at // systemd has cpuacct lead to cpu,cpuacct, and nobody walks through such a link
+	}
 	return layout{
-		groups: accounts, work: file{accounts, "cpuacct.usage"}, memory: file{memory, "memory.usage_in_bytes"}, worked: worked1,
+		groups: accounts, work: file{accounts, "cpuacct.usage"}, memory: file{memory, "memory.usage_in_bytes"}, freed: "total_inactive_file", worked: worked1,
 		limits: func(group string) (cores, ram float64) {
 			return limits1(filepath.Join(cpu, group)), numberIn(filepath.Join(memory, group), "memory.limit_in_bytes")
 		},
 	}
+}
+
+// freeable is what a group has that is freed first, in bytes; 0 where it does not tell.
+func (l layout) freeable(group string) float64 {
+	text, err := os.ReadFile(filepath.Join(l.memory.folder, group, "memory.stat"))
+	if err != nil {
+		return 0
+	}
+	for line := range bytes.Lines(text) {
+		if rest, ok := bytes.CutPrefix(line, []byte(l.freed+" ")); ok {
+			return number(rest)
+		}
+	}
+	return 0
 }
 
 var errNoTime = errors.New("it has no CPU time")

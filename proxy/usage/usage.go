@@ -45,6 +45,7 @@ type group struct {
 	cores  float64       // its limit
 	node   float64       // cores of what it is in, which has used all
 	ram    float64       // limit in bytes
+	freed  float64       // of what is used, bytes that are freed first
 	worked int           // descriptors of CPU time,
 	all    int           // of that of what it is in, -1 where that is not known,
 	used   int           // and of memory
@@ -52,7 +53,8 @@ type group struct {
 }
 
 // freshFor is how long files stay open, and limits are taken to be what they were: they
-// change when somebody resizes a pod, of which the kubelet takes some seconds as well.
+// change when somebody resizes a pod, of which the kubelet takes some seconds as well. So is
+// what the kernel could free, which takes it long to add up.
 const freshFor = 5 * time.Second
 
 // A Sample is what a pod uses.
@@ -124,7 +126,7 @@ func (r *Reader) Read(uid string, now time.Duration) (Sample, error) {
 		return Sample{}, fmt.Errorf("read control group %s: %w", g.path, err)
 	}
 	used, _ := r.text(g.used)
-	s := Sample{Worked: worked, Cores: g.cores, Node: Node{Cores: g.node}, RAM: share(number(used), g.ram)}
+	s := Sample{Worked: worked, Cores: g.cores, Node: Node{Cores: g.node}, RAM: share(max(0, number(used)-g.freed), g.ram)}
 	if all, err := r.worked(r.text(g.all)); err == nil { // else it is not known
 		s.Node.Worked = all
 	}
@@ -175,6 +177,7 @@ func (r *Reader) refresh(g *group) (err error) {
 	}
 	g.all, _ = open(r.work, shared)
 	g.used, _ = open(r.memory, g.path)
+	g.freed = r.freeable(g.path)
 	return nil
 }
 

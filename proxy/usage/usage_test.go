@@ -31,7 +31,8 @@ func TestVersion2(t *testing.T) {
 	pod := filepath.Join(root, "kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod3f1e2d3c_0b1a_4c5d_8e9f_001122334455.slice")
 	write(t, filepath.Join(pod, "cpu.stat"), "usage_usec 1500000\nuser_usec 1\n")
 	write(t, filepath.Join(pod, "cpu.max"), "20000 10000\n")
-	write(t, filepath.Join(pod, "memory.current"), "1048576\n")
+	write(t, filepath.Join(pod, "memory.current"), "2097152\n")
+	write(t, filepath.Join(pod, "memory.stat"), "anon 1\ninactive_file 1048576\n")
 	write(t, filepath.Join(pod, "memory.max"), "4194304\n")
 	r, err := usage.New(root, 8)
 	if err != nil {
@@ -56,6 +57,24 @@ func TestVersion2(t *testing.T) {
 	}
 }
 
+// systemd has a folder of two controllers, and a link to it for each.
+func TestLinkedController(t *testing.T) {
+	root := t.TempDir()
+	write(t, filepath.Join(root, "cpu,cpuacct/kubepods/pod"+uid+"/cpuacct.usage"), "2000000000\n")
+	for _, name := range []string{"cpu", "cpuacct"} {
+		if err := os.Symlink("cpu,cpuacct", filepath.Join(root, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r, err := usage.New(root, 8)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := r.Read(uid, 0); err != nil || got.Worked != 2*time.Second {
+		t.Errorf("%+v, %v", got, err)
+	}
+}
+
 func TestVersion1(t *testing.T) {
 	root := t.TempDir()
 	for file, text := range map[string]string{
@@ -63,7 +82,8 @@ func TestVersion1(t *testing.T) {
 		"cpuacct/cpuacct.usage": "9000000000\n",
 		"cpu/lab/pods/kubepods/besteffort/pod" + uid + "/cpu.cfs_quota_us":         "1000\n",
 		"cpu/lab/pods/kubepods/besteffort/pod" + uid + "/cpu.cfs_period_us":        "5000\n",
-		"memory/lab/pods/kubepods/besteffort/pod" + uid + "/memory.usage_in_bytes": "1048576\n",
+		"memory/lab/pods/kubepods/besteffort/pod" + uid + "/memory.usage_in_bytes": "1572864\n",
+		"memory/lab/pods/kubepods/besteffort/pod" + uid + "/memory.stat":           "inactive_file 7\ntotal_inactive_file 524288\n",
 		"memory/lab/pods/kubepods/besteffort/pod" + uid + "/memory.limit_in_bytes": "2097152\n",
 	} {
 		write(t, filepath.Join(root, file), text)

@@ -206,12 +206,17 @@ func (l *loop) event(fd int, can uint32) {
 	if c.closed {
 		return
 	}
-	s.readable = s.readable || can&(unix.EPOLLIN|unix.EPOLLRDHUP|unix.EPOLLHUP|unix.EPOLLERR) != 0
+	s.urgent = s.urgent || can&unix.EPOLLPRI != 0
+	s.readable = s.readable || can&(unix.EPOLLIN|unix.EPOLLPRI|unix.EPOLLRDHUP|unix.EPOLLHUP|unix.EPOLLERR) != 0
 	s.writable = s.writable || can&(unix.EPOLLOUT|unix.EPOLLHUP|unix.EPOLLERR) != 0
 	s.hung = s.hung || can&(unix.EPOLLRDHUP|unix.EPOLLHUP|unix.EPOLLERR) != 0
 	s.last = s.hung && can&(unix.EPOLLHUP|unix.EPOLLERR) == 0
 	if !c.server.up {
 		c.meet(s)
+		return
+	}
+	if s == &c.client && s.passed && can&unix.EPOLLERR != 0 { // it had ended what it says, and is gone
+		c.abort(s)
 		return
 	}
 	c.carry()
@@ -239,7 +244,8 @@ func (c *conn) carry() {
 
 // move pumps a side, which has another turn if it has more.
 func (l *loop) move(s *side) {
-	if !s.conn.closed && s.pump() {
+	if !s.conn.closed && s.pump() && !s.waitsTurn {
+		s.waitsTurn = true
 		l.busy = append(l.busy, s)
 	}
 }
@@ -249,30 +255,7 @@ func (l *loop) turns() {
 	busy := l.busy
 	l.busy = l.busy[len(l.busy):]
 	for _, s := range busy {
-		l.move(s)
-	}
-}
-
-// lookLater has the loop look at a side whether or not epoll tells of it.
-func (l *loop) lookLater(s *side) {
-	if s.late {
-		return
-	}
-	s.late = true
-	if l.late = append(l.late, s); len(l.late) == 1 {
-		l.lateAt = l.now() + lateAfter
-	}
-}
-
-// lookLate looks at them, once it is time.
-func (l *loop) lookLate() {
-	if len(l.late) == 0 || l.now() < l.lateAt {
-		return
-	}
-	late := l.late
-	l.late = l.late[len(l.late):]
-	for _, s := range late {
-		s.late, s.readable = false, true
+		s.waitsTurn = false
 		l.move(s)
 	}
 }
@@ -281,7 +264,7 @@ func (l *loop) lookLate() {
 // the one until its endpoint is there, which is called meanwhile.
 const (
 	eventsLeaving = unix.EPOLLRDHUP | unix.EPOLLET
-	eventsAll     = unix.EPOLLIN | unix.EPOLLOUT | eventsLeaving
+	eventsAll     = unix.EPOLLIN | unix.EPOLLPRI | unix.EPOLLOUT | eventsLeaving
 )
 
 // add has epoll tell of a side.
@@ -289,8 +272,11 @@ func (l *loop) add(s *side, events uint32) error {
 	for s.fd >= len(l.sides) {
 		l.sides = append(l.sides, make([]*side, max(64, len(l.sides)))...)
 	}
-	l.sides[s.fd] = s
-	return l.watch(s.fd, events)
+	err := l.watch(s.fd, events)
+	if err == nil {
+		l.sides[s.fd] = s
+	}
+	return err
 }
 
 // callNext calls an endpoint for the connection, or refuses it.

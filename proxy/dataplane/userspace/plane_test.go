@@ -112,6 +112,70 @@ func TestAnswerBeforeReset(t *testing.T) {
 	}
 }
 
+// An endpoint that refuses an upload, says why and closes, is heard, and not blamed.
+func TestAnswerBeforeAllIsRead(t *testing.T) {
+	c := planetest.New(conntest.Listen(t, func(s *net.TCPConn) {
+		_, _ = s.Read(make([]byte, 1))
+		time.Sleep(50 * time.Millisecond) // until nothing more fits in between
+		_, _ = s.Write([]byte("too much"))
+		_ = s.Close()
+	}))
+	_, at := planeOf(t, c, Config{})
+	const rounds = 10
+	for range rounds {
+		conn := conntest.Dial(t, at)
+		go func() { _, _ = conn.Write(make([]byte, 32<<20)) }()
+		got := make([]byte, len("too much"))
+		if _, err := io.ReadFull(conn, got); err != nil || string(got) != "too much" {
+			t.Fatalf("%q, %v", got, err)
+		}
+		_ = conn.Close()
+	}
+	conntest.Await(t, "served", func() bool { return c.Count(dataplane.Served) == rounds && c.InFlight() == 0 })
+}
+
+// A client that has ended what it says, and is gone then, is not waited for.
+func TestGoneAfterHalfClose(t *testing.T) {
+	c := planetest.New(conntest.Listen(t, func(s *net.TCPConn) {
+		_, _ = io.ReadAll(s)
+		<-t.Context().Done() // it computes
+	}))
+	p, at := planeOf(t, c, Config{})
+	conn := conntest.Dial(t, at)
+	_, _ = conn.Write([]byte("question"))
+	_ = conn.CloseWrite()
+	conntest.Await(t, "it is carried", func() bool { return p.Counts().BytesIn == int64(len("question")) })
+	time.Sleep(50 * time.Millisecond) // the end has been passed on
+	_ = conn.SetLinger(0)
+	_ = conn.Close()
+	conntest.Await(t, "it ends", func() bool { return p.Counts().Open == 0 && c.InFlight() == 0 })
+}
+
+// What is said urgently arrives among the rest, and what follows it, too.
+func TestUrgent(t *testing.T) {
+	_, at := planeOf(t, planetest.New(conntest.Listen(t, conntest.Echo)), Config{})
+	conn := conntest.Dial(t, at)
+	raw, err := conn.SyscallConn()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, part := range []struct {
+		text  string
+		flags int
+	}{{"interrupt", 0}, {"!", syscall.MSG_OOB}, {"abort", 0}} {
+		if err := raw.Write(func(fd uintptr) bool {
+			err = syscall.Sendto(int(fd), []byte(part.text), part.flags, nil)
+			return true
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got := make([]byte, len("interrupt!abort"))
+	if _, err := io.ReadFull(conn, got); err != nil || string(got) != "interrupt!abort" {
+		t.Errorf("%q, %v", got, err)
+	}
+}
+
 // A client that says no more still gets all that its endpoint has to say.
 func TestHalfClose(t *testing.T) {
 	c := planetest.New(conntest.Listen(t, func(s *net.TCPConn) {

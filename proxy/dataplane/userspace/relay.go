@@ -60,10 +60,15 @@ type side struct {
 	readable bool
 	writable bool
 	hung     bool // epoll told that no more will come, or that it broke
+	urgent   bool // it has said something urgent (tcp(7)): a read ends there, though more follows
+	broke    bool // it took no more
 	last     bool // and not that it broke: its end is behind what is there to be read
 	ended    bool // its end was read
 	passed   bool // and told to the other side
-	waiting  []byte
+
+	waitsTurn bool // it is among those that have more to move
+
+	waiting []byte
 	bulk
 }
 
@@ -113,7 +118,7 @@ func (s *side) pump() (more bool) {
 		} else {
 			// Less than was asked for: no more is there, unless its end is.
 			s.full = 0
-			s.readable = s.hung
+			s.readable = s.hung || s.urgent
 		}
 		if !s.pass(l.scratch[:n]) {
 			return false
@@ -138,7 +143,7 @@ func (s *side) pass(b []byte) bool {
 			s.waiting = append(s.conn.loop.buffer(), b...)
 			return false
 		case errno != 0:
-			s.conn.abort(s.to)
+			s.to.takesNoMore()
 			return false
 		default:
 			b = b[n:]
@@ -166,7 +171,7 @@ func (s *side) flush() bool {
 		s.to.writable = false
 		return false
 	case errno != 0:
-		s.conn.abort(s.to)
+		s.to.takesNoMore()
 		return false
 	case n < len(s.waiting):
 		s.waiting = s.waiting[:copy(s.waiting, s.waiting[n:])]
@@ -226,6 +231,30 @@ func (s *side) drained() {
 	s.conn.loop.lookLater(s)
 }
 
+// lookLater has the loop look at a side whether or not epoll tells of it.
+func (l *loop) lookLater(s *side) {
+	if s.late {
+		return
+	}
+	s.late = true
+	if l.late = append(l.late, s); len(l.late) == 1 {
+		l.lateAt = l.now() + lateAfter
+	}
+}
+
+// lookLate looks at them, once it is time.
+func (l *loop) lookLate() {
+	if len(l.late) == 0 || l.now() < l.lateAt {
+		return
+	}
+	late := l.late
+	l.late = l.late[len(l.late):]
+	for _, s := range late {
+		s.late, s.readable = false, true
+		l.move(s)
+	}
+}
+
 // notBulk has what comes copied.
 func (s *side) notBulk() {
 	s.full, s.small = 0, 0
@@ -258,7 +287,7 @@ func (s *side) push() bool {
 			s.to.writable = false
 			return false
 		case errno != 0:
-			s.conn.abort(s.to)
+			s.to.takesNoMore()
 			return false
 		default:
 			s.pipe.holds -= n
@@ -329,6 +358,17 @@ func (c *conn) outcome(last *side) dataplane.Outcome {
 	default:
 		return dataplane.Gone
 	}
+}
+
+// takesNoMore ends a connection one of whose sides broke as it was written to, once what it had
+// said before is passed on: one that refuses an upload says so, and closes.
+func (s *side) takesNoMore() {
+	c := s.conn
+	if !s.broke && !c.closed {
+		s.broke, s.readable = true, true
+		c.loop.move(s)
+	}
+	c.abort(s)
 }
 
 // abort ends a connection one of whose sides broke: the other sees a reset.

@@ -80,9 +80,11 @@ const (
 	keepCount = 3
 )
 
-// setUp has small writes leave at once, and a peer that is gone noticed.
+// setUp has small writes leave at once, a peer that is gone noticed, and what is said urgently
+// read where it stands among the rest.
 func setUp(fd int) {
 	set(fd, unix.IPPROTO_TCP, unix.TCP_NODELAY, 1)
+	set(fd, unix.SOL_SOCKET, unix.SO_OOBINLINE, 1)
 	set(fd, unix.SOL_SOCKET, unix.SO_KEEPALIVE, 1)
 	set(fd, unix.IPPROTO_TCP, unix.TCP_KEEPIDLE, keepIdle)
 	set(fd, unix.IPPROTO_TCP, unix.TCP_KEEPINTVL, keepEvery)

@@ -218,9 +218,11 @@ func (l *loop) reply(s *session) {
 			return
 		case errno == unix.EINTR:
 			continue
-		case errno != 0: // nobody listens there
+		case errno == unix.ECONNREFUSED: // nobody listens there
 			l.refuses(s)
 			return
+		case errno != 0: // such as EMSGSIZE: the kernel has noted how much goes on this way, and the next may be less
+			continue
 		}
 		l.used(s)
 		l.counts.out.Add(int64(n))
