@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net/netip"
-	"runtime"
 	"sync/atomic"
 	"time"
 
@@ -117,8 +116,9 @@ type planes struct {
 // says: the next proxy begins when this one has ended. Then nobody is brought any more, and what
 // has begun meanwhile may go on for rest.
 func Run(ctx context.Context, config Config, cluster Cluster, log *slog.Logger) error {
-	a := &agent{Config: config, cluster: cluster, log: log, start: time.Now(), fronts: map[frontKey]openFront{}, pods: podUse{last: map[snapshot.Key]reported{}}, spoken: spoken{sent: map[snapshot.Key]map[string]flown{}}, metrics: newMetrics()}
+	a := &agent{Config: config, cluster: cluster, log: log, start: time.Now(), fronts: map[frontKey]openFront{}, pods: podUse{last: map[snapshot.Key]reported{}}, spoken: spoken{sent: map[snapshot.Key]map[string]flown{}, refused: map[snapshot.Key][]string{}}, metrics: newMetrics()}
 	a.table = dispatch.NewTable(config.Node, a.now)
+	a.lookAtHome()
 	keysRead := changes.Now(a.Keys) // before they are
 	a.health = &health{log: log, here: config.Here, answers: map[snapshot.Key]*answer{}}
 	if err := a.open(); err != nil {
@@ -147,7 +147,7 @@ func (a *agent) open() (err error) {
 		return err
 	}
 	a.rules = rules
-	if a.pods.groups, err = usage.New(a.Groups, runtime.NumCPU()); err != nil {
+	if a.pods.groups, err = usage.New(a.Groups, usage.Cores()); err != nil {
 		a.log.Warn("the usage of pods is not known: policies go without it", "reason", err)
 	}
 	book := reports.NewBook(a.Node, a.start.UnixNano())
@@ -210,8 +210,8 @@ func (a *agent) serve(asked context.Context, keysRead changes.State) error {
 		}()
 		return done
 	}
-	brought, left := context.WithCancel(context.WithoutCancel(ctx))
-	defer left()
+	brought, leave := context.WithCancel(context.WithoutCancel(ctx))
+	defer leave()
 	carried := part("data plane", func() error { return a.plane.Run(brought, rest) })
 	copied := part("copy loop", func() error { return a.loop.Run(brought, rest) })
 	watched := part("watch", func() error {
@@ -237,9 +237,13 @@ func (a *agent) serve(asked context.Context, keysRead changes.State) error {
 	a.follow(ctx, asked.Done(), told, ticker.C)
 	// Who was brought before is taken. The tables stay, empty: with the last one the kernel would
 	// translate no packet of what is open.
-	err = errors.Join(ticker.Close(), a.rules.Apply(capture.Wanted{}))
+	left := a.rules.Apply(capture.Wanted{})
+	if errors.Is(left, capture.ErrPast) { // it was told as it began
+		left = nil
+	}
+	err = errors.Join(ticker.Close(), left)
 	time.Sleep(handshake)
-	left()
+	leave()
 	err = errors.Join(err, <-watched, <-learned, <-renewed, <-carried, <-copied, a.link.Close())
 	a.link = nil
 	return err
@@ -299,7 +303,21 @@ func (a *agent) follow(ctx context.Context, asked <-chan struct{}, told <-chan s
 		case <-ticks:
 			a.measure()
 			a.catchUp()
+			if a.tick%homeTicks == 0 {
+				a.lookAtHome()
+			}
 		}
+	}
+}
+
+// homeTicks is how seldom it is looked up which addresses this node has.
+const homeTicks = 10 * idleTicks
+
+// lookAtHome has the table know the addresses of this node's interfaces; where they cannot be
+// had those stay that were.
+func (a *agent) lookAtHome() {
+	if own, err := capture.OwnAddrs(); err == nil {
+		a.table.Own(own)
 	}
 }
 

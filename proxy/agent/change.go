@@ -3,6 +3,7 @@ package agent
 import (
 	"errors"
 	"net/netip"
+	"slices"
 
 	"skerry.dev/skerry/proxy/capture"
 	"skerry.dev/skerry/proxy/dataplane/userspace"
@@ -37,11 +38,10 @@ func (a *agent) change(c snapshot.Change) {
 			a.link.With(func(b *reports.Book) { b.Forget(key) })
 			delete(a.pods.last, key)
 			delete(a.sent, key)
+			delete(a.refused, key)
 			continue
 		}
-		for _, why := range s.Refusals {
-			a.cluster.Refused(key, why)
-		}
+		a.refuse(key, s.Refusals)
 	}
 	if len(c.Nodes) > 0 {
 		a.link.SetPeers(a.peers())
@@ -50,6 +50,17 @@ func (a *agent) change(c snapshot.Change) {
 		a.bring()
 	}
 	a.tellHealth()
+}
+
+// refuse tells users what of a Service is not carried, once.
+func (a *agent) refuse(key snapshot.Key, why []string) {
+	if slices.Equal(a.refused[key], why) {
+		return
+	}
+	a.refused[key] = why
+	for _, reason := range why {
+		a.cluster.Refused(key, reason)
+	}
 }
 
 // catchUp has the kernel bring, once a second, what it could not the last time, and load

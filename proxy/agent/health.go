@@ -69,10 +69,14 @@ func (h *health) close() { h.set(nil, false) }
 // headerTime is how long a load balancer may take to ask.
 const headerTime = 5 * time.Second
 
-// start answers at each of this node's addresses.
+// start answers at all of this node's addresses, as node ports do, of the families of some.
 func (a *answer) start(here []netip.Addr) error {
 	for _, at := range here {
-		l, err := net.ListenTCP("tcp", net.TCPAddrFromAddrPort(netip.AddrPortFrom(at, a.port)))
+		network := "tcp4"
+		if at.Is6() {
+			network = "tcp6"
+		}
+		l, err := net.ListenTCP(network, &net.TCPAddr{Port: int(a.port)})
 		if err != nil {
 			return err
 		}

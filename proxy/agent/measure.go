@@ -99,6 +99,8 @@ type spoken struct {
 	turn int                               // how often all peers could hear
 	some int                               // ticks since, in which some of them could
 	sent map[snapshot.Key]map[string]flown // by node
+
+	refused map[snapshot.Key][]string // what of a Service users have been told of
 }
 
 // nextTick begins a tick; it takes so many rounds of them for all peers to hear.

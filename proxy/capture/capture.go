@@ -46,10 +46,11 @@ type Service struct {
 	At       netip.AddrPort
 }
 
-// A NodePort is a port that clients call at a node.
+// A NodePort is a port that clients call at a node, at its addresses of a family.
 type NodePort struct {
 	Protocol snapshot.Protocol
 	Port     uint16
+	Is6      bool
 }
 
 // Rules are those of this process. They are not for concurrent use.
@@ -62,8 +63,9 @@ type Rules struct {
 // family is the table of one family of addresses.
 type family struct {
 	table               *nftables.Table
-	services, nodePorts *nftables.Set
-	here                netip.Addr // where the proxy listens
+	services, nodePorts *nftables.Set // maps to the proxy's ports
+	fronts              *nftables.Set // of these, those of datagrams
+	here                netip.Addr    // where the proxy listens
 	past                past
 }
 
@@ -177,13 +179,14 @@ func newFamily(here netip.Addr) *family {
 		Table: f.table, Name: "nodeports", IsMap: true, Concatenation: true,
 		KeyType: nftables.MustConcatSetType(nftables.TypeInetProto, nftables.TypeInetService), DataType: nftables.TypeInetService,
 	}
+	f.fronts = &nftables.Set{Table: f.table, Name: "fronts", KeyType: nftables.TypeInetService}
 	return f
 }
 
 // fill has the family's table bring what its maps say: what comes from elsewhere, and what
 // this node itself sends.
 func (f *family) fill(conn *nftables.Conn) error {
-	for _, set := range []*nftables.Set{f.services, f.nodePorts} {
+	for _, set := range []*nftables.Set{f.services, f.nodePorts, f.fronts} {
 		if err := conn.AddSet(set, nil); err != nil {
 			return fmt.Errorf("make map %s: %w", set.Name, err)
 		}
@@ -202,7 +205,47 @@ func (f *family) fill(conn *nftables.Conn) error {
 			conn.AddRule(&nftables.Rule{Table: f.table, Chain: chain, Exprs: append(rule, f.bring()...)})
 		}
 	}
+	guard := conn.AddChain(&nftables.Chain{
+		Name: "input", Table: f.table, Type: nftables.ChainTypeFilter, Hooknum: nftables.ChainHookInput, Priority: nftables.ChainPriorityFilter,
+	})
+	conn.AddRule(&nftables.Rule{Table: f.table, Chain: guard, Exprs: f.unbrought()})
 	return nil
+}
+
+// dnat is of a flow whose destination was translated (IPS_DST_NAT, nf_conntrack_common.h).
+const dnat = 1 << 5
+
+// unbrought drops datagrams that were sent to a front itself, and not to what it stands for: of a
+// connection the proxy asks what was called, of a datagram it believes where it arrives, which is
+// for the Service's source ranges, and its kind of address, to allow.
+func (f *family) unbrought() []expr.Any {
+	none := make([]byte, 4)
+	return []expr.Any{
+		&expr.Meta{Key: expr.MetaKeyL4PROTO, Register: keyRegister},
+		&expr.Cmp{Op: expr.CmpOpEq, Register: keyRegister, Data: []byte{unix.IPPROTO_UDP}},
+		&expr.Payload{DestRegister: keyRegister, Base: expr.PayloadBaseTransportHeader, Offset: 2, Len: 2},
+		&expr.Lookup{SourceRegister: keyRegister, SetName: f.fronts.Name},
+		&expr.Ct{Register: keyRegister, Key: expr.CtKeySTATUS},
+		&expr.Bitwise{SourceRegister: keyRegister, DestRegister: keyRegister, Len: 4, Mask: binaryutil.NativeEndian.PutUint32(dnat), Xor: none},
+		&expr.Cmp{Op: expr.CmpOpEq, Register: keyRegister, Data: none},
+		&expr.Verdict{Kind: expr.VerdictDrop},
+	}
+}
+
+// frontsOf are the ports of the proxy that take datagrams of a family, as a map of each to itself.
+func (f *family) frontsOf(w Wanted) map[uint16]uint16 {
+	all := map[uint16]uint16{}
+	for s, port := range w.Services {
+		if s.Protocol == snapshot.UDP && s.At.Addr().Is6() == f.here.Is6() {
+			all[port] = port
+		}
+	}
+	for n, port := range w.NodePorts {
+		if n.Protocol == snapshot.UDP && n.Is6 == f.here.Is6() {
+			all[port] = port
+		}
+	}
+	return all
 }
 
 // Registers of 32 bits: keys begin at the first, the port that is found is in one beyond
@@ -264,9 +307,13 @@ func (r *Rules) Apply(want Wanted) error {
 		if err := f.change(r.conn, f.services, elements(gone, serviceKey), elements(come, serviceKey)); err != nil {
 			return err
 		}
-		goneNode, comeNode := difference(r.applied.NodePorts, want.NodePorts, func(NodePort) bool { return true })
+		goneNode, comeNode := difference(r.applied.NodePorts, want.NodePorts, func(n NodePort) bool { return n.Is6 == f.here.Is6() })
 		news[i] = past{come: Wanted{come, comeNode}, gone: Wanted{gone, goneNode}}
 		if err := f.change(r.conn, f.nodePorts, elements(goneNode, nodePortKey), elements(comeNode, nodePortKey)); err != nil {
+			return err
+		}
+		goneFront, comeFront := difference(f.frontsOf(r.applied), f.frontsOf(want), func(uint16) bool { return true })
+		if err := f.change(r.conn, f.fronts, ports(goneFront), ports(comeFront)); err != nil {
 			return err
 		}
 	}
@@ -318,6 +365,15 @@ func difference[K comparable](is, want map[K]uint16, of func(K) bool) (gone, com
 		}
 	}
 	return gone, come
+}
+
+// ports are elements that are ports alone.
+func ports(of map[uint16]uint16) []nftables.SetElement {
+	var all []nftables.SetElement
+	for port := range of {
+		all = append(all, nftables.SetElement{Key: binary.BigEndian.AppendUint16(nil, port)})
+	}
+	return all
 }
 
 func elements[K comparable](of map[K]uint16, key func(K) []byte) []nftables.SetElement {

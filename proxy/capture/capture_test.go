@@ -136,7 +136,7 @@ func TestBrings(t *testing.T) {
 			service(snapshot.UDP, "[fd96::5]:53"):    4490,
 			service(snapshot.TCP, "10.96.0.6:65535"): 4490,
 		},
-		NodePorts: map[capture.NodePort]uint16{{snapshot.TCP, 30080}: 4480, {snapshot.UDP, 30053}: 4490},
+		NodePorts: map[capture.NodePort]uint16{{Protocol: snapshot.TCP, Port: 30080}: 4480, {Protocol: snapshot.UDP, Port: 30053}: 4490, {Protocol: snapshot.TCP, Port: 30080, Is6: true}: 4480, {Protocol: snapshot.UDP, Port: 30053, Is6: true}: 4490},
 	}
 	if err := r.Apply(want); err != nil {
 		t.Fatal(err)
@@ -156,6 +156,9 @@ func TestBrings(t *testing.T) {
 		{"udp", "10.96.0.5:80", "nobody"},
 		{"tcp", "10.96.0.5:30080", "nobody"}, // not an address of this node
 		{"tcp", "10.1.0.1:4480", "10.1.0.1:4480<nil>"},
+		{"udp", "10.1.0.1:4480", "10.1.0.1:4480"},
+		{"udp", "10.1.0.1:4490", "nobody"}, // a front, but nobody who was brought there
+		{"udp", "[fd73::1]:4490", "nobody"},
 	} {
 		if got := call(c.network, c.at, c.want); got != c.want {
 			t.Errorf("%s %s: %q, not %q", c.network, c.at, got, c.want)
@@ -251,7 +254,9 @@ func TestNotFromTheProxy(t *testing.T) {
 
 // brought is a Service of TCP, and one of UDP with its port at the node.
 func brought(udp uint16) capture.Wanted {
-	w := capture.Wanted{Services: map[capture.Service]uint16{}, NodePorts: map[capture.NodePort]uint16{{Protocol: snapshot.UDP, Port: 30053}: udp}}
+	w := capture.Wanted{Services: map[capture.Service]uint16{}, NodePorts: map[capture.NodePort]uint16{
+		{Protocol: snapshot.UDP, Port: 30053}: udp, {Protocol: snapshot.UDP, Port: 30053, Is6: true}: udp,
+	}}
 	for _, at := range []string{"10.96.0.5:80", "[fd96::5]:80"} {
 		w.Services[capture.Service{Protocol: snapshot.TCP, At: netip.MustParseAddrPort(at)}] = 4480
 		w.Services[capture.Service{Protocol: snapshot.UDP, At: netip.MustParseAddrPort(at)}] = udp

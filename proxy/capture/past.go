@@ -41,7 +41,7 @@ func (f *family) forget() error {
 	if p := f.past; len(p.come.Services)+len(p.come.NodePorts)+len(p.gone.Services)+len(p.gone.NodePorts) == 0 {
 		return nil
 	}
-	own, err := ownAddrs()
+	own, err := OwnAddrs()
 	if err == nil {
 		_, err = netlink.ConntrackDeleteFilters(netlink.ConntrackTable, netlink.InetFamily(f.table.Family), flows{f.past, f.here, own})
 	}
@@ -52,8 +52,8 @@ func (f *family) forget() error {
 	return nil
 }
 
-// ownAddrs are the addresses of this node.
-func ownAddrs() (map[netip.Addr]bool, error) {
+// OwnAddrs are the addresses of this node's interfaces.
+func OwnAddrs() (map[netip.Addr]bool, error) {
 	all, err := net.InterfaceAddrs()
 	own := map[netip.Addr]bool{}
 	for _, a := range all {
@@ -95,7 +95,7 @@ func (w flows) MatchConntrackFlow(f *netlink.ConntrackFlow) bool {
 // datagrams to an address are brought to a port.
 func (w flows) datagrams(by Wanted, to netip.AddrPort) (port uint16, ok bool) {
 	if port, ok = by.Services[Service{snapshot.UDP, to}]; !ok && w.own[to.Addr()] {
-		port, ok = by.NodePorts[NodePort{snapshot.UDP, to.Port()}]
+		port, ok = by.NodePorts[NodePort{snapshot.UDP, to.Port(), to.Addr().Is6()}]
 	}
 	return port, ok
 }

@@ -37,8 +37,8 @@ type Table struct {
 	mu        sync.RWMutex
 	services  map[snapshot.Key]*service
 	nodes     map[string]*snapshot.Node
-	addresses map[capture.Service]*front
-	nodePorts map[capture.NodePort]*front
+	addresses claims[capture.Service]
+	nodePorts claims[capture.NodePort]
 
 	// alive are the Services of which something is to be known ten times a second: clients
 	// of this node have called them lately, or they have pods here.
@@ -54,18 +54,12 @@ type service struct {
 	ready map[netip.Addr]bool // of this node
 }
 
-// front is where clients call a port of a Service.
-type front struct {
-	port  *port
-	entry route.Entry
-}
-
 // NewTable is that of a node, without Services. Now is the time since any one moment.
 func NewTable(node string, now func() time.Duration) *Table {
 	return &Table{
 		at: route.Place{Node: node}, now: now, seed: maphash.MakeSeed(),
 		services: map[snapshot.Key]*service{}, nodes: map[string]*snapshot.Node{},
-		addresses: map[capture.Service]*front{}, nodePorts: map[capture.NodePort]*front{}, alive: map[snapshot.Key]bool{},
+		addresses: newClaims[capture.Service](), nodePorts: newClaims[capture.NodePort](), alive: map[snapshot.Key]bool{},
 	}
 }
 
@@ -150,9 +144,16 @@ func (t *Table) takeNodes(nodes map[string]*snapshot.Node) bool {
 	}
 	was := t.at.Zone
 	if n := t.nodes[t.at.Node]; n != nil {
-		t.at = route.Place{Node: n.Name, Zone: n.Zone, Addrs: n.Addrs, Pods: n.Pods}
+		t.at = route.Place{Node: n.Name, Zone: n.Zone, Addrs: n.Addrs, Pods: n.Pods, Own: t.at.Own}
 	}
 	return t.at.Zone != was
+}
+
+// Own takes the addresses that this node's interfaces have.
+func (t *Table) Own(addrs map[netip.Addr]bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.at.Own = addrs
 }
 
 // put has a Service as it is now, with what its ports had seen before.
@@ -201,11 +202,21 @@ func (s *service) addHere(endpoints []snapshot.Endpoint, node string) {
 // announce has clients that call a port find it.
 func (t *Table) announce(s *service, p *port) {
 	for at, by := range s.addresses(p) {
-		t.addresses[at] = &front{p, by}
+		t.addresses.claim(at, &front{p, by})
 	}
-	if p.NodePort != 0 {
-		t.nodePorts[capture.NodePort{Protocol: p.Protocol, Port: p.NodePort}] = &front{p, route.NodePort}
+	for _, at := range s.nodePorts(p) {
+		t.nodePorts.claim(at, &front{p, route.NodePort})
 	}
+}
+
+// nodePorts of a port of the Service: one for each family of its own addresses.
+func (s *service) nodePorts(p *port) (all []capture.NodePort) {
+	for _, a := range s.ClusterIPs {
+		if at := (capture.NodePort{Protocol: p.Protocol, Port: p.NodePort, Is6: a.Is6()}); p.NodePort != 0 && !slices.Contains(all, at) {
+			all = append(all, at)
+		}
+	}
+	return all
 }
 
 // addresses of a port of the Service.
@@ -222,17 +233,14 @@ func (s *service) addresses(p *port) map[capture.Service]route.Entry {
 	return all
 }
 
-// withdraw takes a Service's addresses out, but for those that another has by now.
+// withdraw takes a Service's addresses out.
 func (t *Table) withdraw(s *service) {
 	for _, p := range s.ports {
 		for at := range s.addresses(p) {
-			if f := t.addresses[at]; f != nil && f.port == p {
-				delete(t.addresses, at)
-			}
+			t.addresses.release(at, p)
 		}
-		at := capture.NodePort{Protocol: p.Protocol, Port: p.NodePort}
-		if f := t.nodePorts[at]; f != nil && f.port == p {
-			delete(t.nodePorts, at)
+		for _, at := range s.nodePorts(p) {
+			t.nodePorts.release(at, p)
 		}
 	}
 }
@@ -243,13 +251,17 @@ func (t *Table) Fronts(of func(p snapshot.Protocol, service *snapshot.Service, a
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	w := capture.Wanted{Services: map[capture.Service]uint16{}, NodePorts: map[capture.NodePort]uint16{}}
-	for at, f := range t.addresses {
+	for at, f := range t.addresses.fronts {
 		if to := of(at.Protocol, f.port.service, at.At, f.entry); to != 0 {
 			w.Services[at] = to
 		}
 	}
-	for at, f := range t.nodePorts {
-		if to := of(at.Protocol, f.port.service, netip.AddrPortFrom(netip.IPv4Unspecified(), at.Port), f.entry); to != 0 {
+	for at, f := range t.nodePorts.fronts {
+		anywhere := netip.IPv4Unspecified()
+		if at.Is6 {
+			anywhere = netip.IPv6Unspecified()
+		}
+		if to := of(at.Protocol, f.port.service, netip.AddrPortFrom(anywhere, at.Port), f.entry); to != 0 {
 			w.NodePorts[at] = to
 		}
 	}
@@ -289,10 +301,10 @@ func (t *Table) Nodes() map[string][]netip.Addr {
 
 // find is who was called.
 func (t *Table) find(protocol snapshot.Protocol, target netip.AddrPort) *front {
-	if f := t.addresses[capture.Service{Protocol: protocol, At: target}]; f != nil {
+	if f := t.addresses.fronts[capture.Service{Protocol: protocol, At: target}]; f != nil {
 		return f
 	}
-	return t.nodePorts[capture.NodePort{Protocol: protocol, Port: target.Port()}]
+	return t.nodePorts.fronts[capture.NodePort{Protocol: protocol, Port: target.Port(), Is6: target.Addr().Is6()}]
 }
 
 // Choose names an endpoint for a client that called a target: none of those that were tried

@@ -14,17 +14,18 @@ import (
 	"skerry.dev/skerry/proxy/snapshot"
 )
 
-// A Place is a node where a proxy runs: its name, zone and addresses, and where its pods'
-// addresses are.
+// A Place is a node where a proxy runs: its name, zone and addresses as the cluster knows them,
+// where its pods' addresses are, and the addresses that its interfaces have.
 type Place struct {
 	Node, Zone string
 	Addrs      []netip.Addr
 	Pods       []netip.Prefix
+	Own        map[netip.Addr]bool
 }
 
 // has says whether a client is the node itself or one of its pods.
 func (p Place) has(client netip.Addr) bool {
-	return client.IsLoopback() || slices.Contains(p.Addrs, client) || within(p.Pods, client)
+	return client.IsLoopback() || p.Own[client] || slices.Contains(p.Addrs, client) || within(p.Pods, client)
 }
 
 func within(ranges []netip.Prefix, a netip.Addr) bool {

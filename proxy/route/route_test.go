@@ -82,7 +82,7 @@ func TestNoZoneOfOwn(t *testing.T) {
 func place() route.Place {
 	return route.Place{
 		Node: "w1", Addrs: []netip.Addr{netip.MustParseAddr("10.1.0.1"), netip.MustParseAddr("fd00::1")},
-		Pods: []netip.Prefix{netip.MustParsePrefix("10.244.1.0/24")},
+		Pods: []netip.Prefix{netip.MustParsePrefix("10.244.1.0/24")}, Own: map[netip.Addr]bool{netip.MustParseAddr("192.0.2.2"): true},
 	}
 }
 
@@ -104,6 +104,7 @@ func TestLocal(t *testing.T) {
 		{true, true, route.NodePort, "10.244.1.7", false},
 		{true, true, route.LoadBalancer, "fd00::1", false},
 		{true, true, route.NodePort, "127.0.0.1", false},
+		{true, true, route.LoadBalancer, "192.0.2.2", false}, // which an interface has
 	} {
 		s := &snapshot.Service{InternalLocal: c.internal, ExternalLocal: c.external}
 		if got := route.Local(s, c.by, netip.MustParseAddr(c.client), place()); got != c.want {

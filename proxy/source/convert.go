@@ -10,11 +10,15 @@ import (
 
 	core "k8s.io/api/core/v1"
 	discovery "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"skerry.dev/skerry/internal/strict"
 	"skerry.dev/skerry/proxy/balance"
 	"skerry.dev/skerry/proxy/snapshot"
 )
+
+// leave is how to have kube-proxy carry what is refused.
+const leave = "; for kube-proxy to carry the Service remove its label " + proxyName
 
 // affinityDefault is what Kubernetes takes where a Service does not say for how long a
 // client stays with its endpoint.
@@ -49,7 +53,7 @@ func serviceOf(s *core.Service, slicesOf []*discovery.EndpointSlice) *snapshot.S
 		}
 	}
 	if all.SourceRanges, err = prefixes(s.Spec.LoadBalancerSourceRanges); err != nil {
-		all.Refusals = append(all.Refusals, fmt.Sprintf("loadBalancerSourceRanges: %s; nobody is served at the load balancer's addresses", inOneLine(err)))
+		all.Refusals = append(all.Refusals, fmt.Sprintf("loadBalancerSourceRanges: %s; nobody is served at the load balancer's addresses", inOneLine(err))+leave)
 		all.LoadBalancerIPs = nil
 	}
 	if s.Spec.SessionAffinity == core.ServiceAffinityClientIP {
@@ -61,16 +65,16 @@ func serviceOf(s *core.Service, slicesOf []*discovery.EndpointSlice) *snapshot.S
 	if all.ExternalLocal {
 		all.HealthPort = uint16(s.Spec.HealthCheckNodePort) //nolint:gosec // a port, as the API server holds
 	}
-	slicesOf = ofOneFamily(s, slicesOf)
+	slicesOf = onceEach(s, slicesOf)
 	for i := range s.Spec.Ports {
 		p := &s.Spec.Ports[i]
 		protocol := snapshot.Protocol(cmp.Or(p.Protocol, core.ProtocolTCP))
 		if protocol != snapshot.TCP && protocol != snapshot.UDP {
-			all.Refusals = append(all.Refusals, fmt.Sprintf("port %d: %s is not carried", p.Port, protocol))
+			all.Refusals = append(all.Refusals, fmt.Sprintf("port %d: %s is not carried", p.Port, protocol)+leave)
 			continue
 		}
 		if protocol == snapshot.UDP && all.Options.Dataplane == snapshot.DataplaneCopyLoop {
-			all.Refusals = append(all.Refusals, fmt.Sprintf("port %d: the data plane %s carries TCP alone", p.Port, snapshot.DataplaneCopyLoop))
+			all.Refusals = append(all.Refusals, fmt.Sprintf("port %d: the data plane %s carries TCP alone", p.Port, snapshot.DataplaneCopyLoop)+leave)
 			continue
 		}
 		all.Ports = append(all.Ports, snapshot.Port{
@@ -153,25 +157,46 @@ func prefixes(texts []string) (all []netip.Prefix, err error) {
 	return all, nil
 }
 
-// ofOneFamily are the slices of the Service's first address family, or all where none of
-// those has an endpoint. A pod of a dual-stack Service is in slices of both, and is one
-// endpoint: connections end at the proxy, so that what family a client came by is no matter.
-func ofOneFamily(s *core.Service, list []*discovery.EndpointSlice) []*discovery.EndpointSlice {
+// onceEach are the slices of the Service's first address family, with what those of the other
+// have beside. A pod of a dual-stack Service is in slices of both, and is one endpoint:
+// connections end at the proxy, so that what family a client came by is no matter. Endpoints that
+// are no pods cannot be told from one another: those of the other family are there where the
+// first has none that may serve.
+func onceEach(s *core.Service, list []*discovery.EndpointSlice) []*discovery.EndpointSlice {
 	if len(s.Spec.IPFamilies) == 0 {
 		return list
 	}
-	var first []*discovery.EndpointSlice
-	endpoints := 0
+	var all, others []*discovery.EndpointSlice
+	pods, served := map[types.UID]bool{}, false
 	for _, slice := range list {
-		if string(slice.AddressType) == string(s.Spec.IPFamilies[0]) {
-			first = append(first, slice)
-			endpoints += len(slice.Endpoints)
+		if string(slice.AddressType) != string(s.Spec.IPFamilies[0]) {
+			others = append(others, slice)
+			continue
+		}
+		all = append(all, slice)
+		for i := range slice.Endpoints {
+			e := &slice.Endpoints[i]
+			pods[podOf(e)] = true
+			served = served || or(e.Conditions.Ready, true) || or(e.Conditions.Serving, true)
 		}
 	}
-	if endpoints == 0 {
-		return list
+	for _, slice := range others {
+		rest := *slice
+		rest.Endpoints = slices.DeleteFunc(slices.Clone(slice.Endpoints), func(e discovery.Endpoint) bool {
+			uid := podOf(&e)
+			return uid == "" && served || uid != "" && pods[uid]
+		})
+		all = append(all, &rest)
 	}
-	return first
+	return all
+}
+
+// podOf an endpoint is the pod's UID; "" is none.
+func podOf(e *discovery.Endpoint) types.UID {
+	if e.TargetRef == nil || e.TargetRef.Kind != "Pod" {
+		return ""
+	}
+	return e.TargetRef.UID
 }
 
 // endpointsOf a port are those of all slices, each address once: one that moves from a
@@ -215,13 +240,10 @@ func endpointOf(e *discovery.Endpoint, port uint16) (snapshot.Endpoint, bool) {
 	if err != nil {
 		return snapshot.Endpoint{}, false // an FQDN
 	}
-	ready := or(e.Conditions.Ready, true)
 	out := snapshot.Endpoint{
 		Addr: netip.AddrPortFrom(a.Unmap(), port), Node: or(e.NodeName, ""), Zone: or(e.Zone, ""),
-		Ready: ready, Serving: or(e.Conditions.Serving, ready), Terminating: or(e.Conditions.Terminating, false),
-	}
-	if e.TargetRef != nil && e.TargetRef.Kind == "Pod" {
-		out.PodUID = string(e.TargetRef.UID)
+		Ready: or(e.Conditions.Ready, true), Serving: or(e.Conditions.Serving, true), Terminating: or(e.Conditions.Terminating, false),
+		PodUID: string(podOf(e)),
 	}
 	if e.Hints != nil {
 		for _, z := range e.Hints.ForZones {

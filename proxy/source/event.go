@@ -24,12 +24,11 @@ func newEvents(client kubernetes.Interface, node string) events {
 	return events{b, b.NewRecorder(scheme.Scheme, core.EventSource{Component: "skerry-proxy", Host: node})}
 }
 
-// Refused tells by an Event what of a Service the proxy does not carry.
+// Refused tells by an Event what of a Service the proxy does not carry, or not as it says.
 func (w *Watcher) Refused(service snapshot.Key, why string) {
 	object := &core.ObjectReference{Kind: "Service", APIVersion: "v1", Namespace: service.Namespace, Name: service.Name}
 	if o, ok, err := w.services.GetStore().GetByKey(service.String()); err == nil && ok {
 		object.UID = o.(*core.Service).UID
 	}
-	w.events.recorder.Eventf(object, core.EventTypeWarning, "NotCarried",
-		"%s; for kube-proxy to carry the Service remove its label %s", why, proxyName)
+	w.events.recorder.Event(object, core.EventTypeWarning, "NotCarried", why)
 }

@@ -118,11 +118,20 @@ func TestSourceRanges(t *testing.T) {
 }
 
 // A pod of a dual-stack Service is one endpoint, by the Service's first family; of the other
-// where the first has none.
+// where it has no address of the first. What is no pod is there by the first family alone, if that
+// has any who may serve.
 func TestDualStack(t *testing.T) {
-	six := aSlice("six", at("fd00::1", "n1", nil), at("fd00::2", "n2", nil))
-	six.AddressType = discovery.AddressTypeIPv6
-	four := aSlice("four", at("10.0.0.1", "n1", nil), at("10.0.0.2", "n2", nil))
+	pod := func(uid types.UID, e discovery.Endpoint) discovery.Endpoint {
+		if e.TargetRef = nil; uid != "" {
+			e.TargetRef = &core.ObjectReference{Kind: "Pod", UID: uid}
+		}
+		return e
+	}
+	six := aSlice("six", pod("a", at("fd00::1", "n1", nil)), pod("b", at("fd00::2", "n2", nil)))
+	four := aSlice("four", pod("a", at("10.0.0.1", "n1", nil)), pod("b", at("10.0.0.2", "n2", nil)))
+	more := aSlice("more", pod("c", at("10.0.0.3", "n2", nil)), pod("", at("10.0.0.4", "n2", nil)))
+	alone := aSlice("alone", pod("", at("fd00::5", "n2", nil)))
+	six.AddressType, alone.AddressType = discovery.AddressTypeIPv6, discovery.AddressTypeIPv6
 	empty := aSlice("empty")
 	for _, c := range []struct {
 		families []core.IPFamily
@@ -133,6 +142,9 @@ func TestDualStack(t *testing.T) {
 		{[]core.IPFamily{core.IPv6Protocol, core.IPv4Protocol}, []*discovery.EndpointSlice{six, four}, "[[fd00::1]:8080 [fd00::2]:8080]"},
 		{[]core.IPFamily{core.IPv4Protocol, core.IPv6Protocol}, []*discovery.EndpointSlice{six, empty}, "[[fd00::1]:8080 [fd00::2]:8080]"},
 		{nil, []*discovery.EndpointSlice{four}, "[10.0.0.1:8080 10.0.0.2:8080]"},
+		{[]core.IPFamily{core.IPv6Protocol, core.IPv4Protocol}, []*discovery.EndpointSlice{four, six, more}, "[10.0.0.3:8080 [fd00::1]:8080 [fd00::2]:8080]"},
+		{[]core.IPFamily{core.IPv4Protocol, core.IPv6Protocol}, []*discovery.EndpointSlice{four, more, alone}, "[10.0.0.1:8080 10.0.0.2:8080 10.0.0.3:8080 10.0.0.4:8080]"},
+		{[]core.IPFamily{core.IPv4Protocol, core.IPv6Protocol}, []*discovery.EndpointSlice{empty, alone}, "[[fd00::5]:8080]"},
 	} {
 		s := serviceOf(aService(func(s *core.Service) { s.Spec.IPFamilies = c.families }), c.slices)
 		var got []netip.AddrPort
@@ -274,7 +286,7 @@ func awaitEvent(t *testing.T, client *fake.Clientset) {
 		}
 		if len(list.Items) > 0 {
 			e := list.Items[0]
-			if e.InvolvedObject.UID != "s" || e.Reason != "NotCarried" || !strings.Contains(e.Message, "SCTP is not carried; for kube-proxy") || e.Source.Host != "n1" {
+			if e.InvolvedObject.UID != "s" || e.Reason != "NotCarried" || e.Message != "port 9: SCTP is not carried" || e.Source.Host != "n1" {
 				t.Errorf("the Event is %+v", e)
 			}
 			return
