@@ -64,7 +64,7 @@ func (a *agent) measure() {
 		a.table.Learn(active, func(service snapshot.Key, node string) balance.Node {
 			n := b.About(service, node, now)
 			if said, ok := a.metrics.of(service); ok {
-				n.Usage = said[node].Measured
+				n.Usage = said[node].among(n.Queue)
 			}
 			return n
 		})
@@ -144,23 +144,22 @@ func (p podUse) add(s *reports.Service, pods []string, now time.Duration) {
 	}
 	is.node = node.Worked
 	span, worked := now-was.at, is.total-was.total
+	left := func(others float64) float64 { return min(s.Cores, max(node.Cores-others, leastSpare*node.Cores)) }
 	if seen && span > 0 && s.Cores > 0 {
-		is.share(was, worked, span)
+		s.CPU = min(1, float64(worked)/(float64(span)*left(is.share(was, worked, span))))
 	}
-	s.Cores = min(s.Cores, max(node.Cores-is.others, leastSpare*node.Cores))
-	if seen && span > 0 && s.Cores > 0 {
-		s.CPU = min(1, float64(worked)/(float64(span)*s.Cores))
-	}
+	s.Cores = left(is.others)
 	s.RAM, s.Worked = ram, is.total
 	p.last[s.Key] = is
 }
 
 // share learns what others than the Service's pods, which have worked for so long of a time,
-// use of their node.
-func (r *reported) share(was reported, worked, span time.Duration) {
+// use of their node, and says what they did in that time.
+func (r *reported) share(was reported, worked, span time.Duration) float64 {
 	if was.node == 0 || r.node < was.node {
-		return // it is not known, or the pods are shared by others now
+		return r.others // it is not known, or the pods are shared by others now
 	}
 	others := max(0, float64(r.node-was.node-worked)/float64(span))
 	r.others += (others - r.others) * min(1, float64(span)/float64(lately))
+	return others
 }

@@ -32,11 +32,21 @@ type answered struct {
 	byNode map[string]measured
 }
 
-// measured is what pods of a node use, known since it was first said to have been measured
-// at a time by another clock.
+// measured is what pods of a node use of so many cores, known since it was first said to have
+// been measured at a time by another clock.
 type measured struct {
 	balance.Measured[balance.Usage]
-	at time.Time
+	at    time.Time
+	cores float64
+}
+
+// among is that of the cores which others leave for them, where a proxy there has reported these.
+func (m measured) among(reported balance.Measured[balance.Queue]) balance.Measured[balance.Usage] {
+	is := m.Measured
+	if left := reported.Value.Cores; reported.Known && left > 0 && left < m.cores {
+		is.Value.CPU = min(1, is.Value.CPU*m.cores/left)
+	}
+	return is
 }
 
 func newMetrics() *metrics { return &metrics{said: map[snapshot.Key]answered{}} }
@@ -76,7 +86,7 @@ func (m *metrics) take(service snapshot.Key, usage map[string]snapshot.Usage, no
 	}
 	byNode := make(map[string]measured, len(usage))
 	for node, u := range usage {
-		is := measured{balance.Known(balance.Usage{CPU: u.CPU, RAM: u.RAM}, now), u.Measured}
+		is := measured{balance.Known(balance.Usage{CPU: u.CPU, RAM: u.RAM}, now), u.Measured, u.Cores}
 		if was, ok := s.byNode[node]; ok && was.at.Equal(u.Measured) {
 			is = was
 		}

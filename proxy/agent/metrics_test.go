@@ -1,10 +1,12 @@
 package agent
 
 import (
+	"math"
 	"slices"
 	"testing"
 	"time"
 
+	"skerry.dev/skerry/proxy/balance"
 	"skerry.dev/skerry/proxy/snapshot"
 )
 
@@ -36,6 +38,13 @@ func TestMetricsAge(t *testing.T) {
 	m.take(web, map[string]snapshot.Usage{"n1": {CPU: 0.9, Measured: at.Add(15 * second)}}, 31*second)
 	if said, _ := m.of(web); said["n1"].At != 31*second || said["n1"].Value.CPU != 0.9 || len(said) != 1 {
 		t.Errorf("measured again: %+v", said)
+	}
+	m.take(web, map[string]snapshot.Usage{"n1": {CPU: 0.6, Cores: 0.2, Measured: at.Add(30 * second)}}, 46*second)
+	said, _ := m.of(web)
+	for left, want := range map[float64]float64{0: 0.6, 0.3: 0.6, 0.15: 0.8, 0.1: 1} {
+		if got := said["n1"].among(balance.Known(balance.Queue{Cores: left}, 0)).Value.CPU; math.Abs(got-want) > 1e-9 {
+			t.Errorf("0.6 of 0.2 cores, of which %v are left: %v, not %v", left, got, want)
+		}
 	}
 	m.due([]snapshot.Key{web}, 40*second)
 	m.fail(web)

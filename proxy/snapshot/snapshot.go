@@ -46,10 +46,11 @@ const (
 	UsageMetrics = "metrics.k8s.io"
 )
 
-// Usage is what the pods of a Service on a node use, as shares of what they may, and when
-// that was measured by the clock of who did.
+// Usage is what the pods of a Service on a node use, as shares of what they may, of CPU of so
+// many Cores, and when that was measured by the clock of who did.
 type Usage struct {
 	CPU, RAM float64
+	Cores    float64
 	Measured time.Time
 }
 

@@ -75,7 +75,7 @@ func usageOf(pods []core.Pod, told []metricsv1beta1.PodMetrics, gives func(node 
 		s := sums[node]
 		s.cores += usedOf(used, core.ResourceCPU)
 		s.limit = min(s.limit+limitOf(pod, core.ResourceCPU, has), amount(has, core.ResourceCPU))
-		s.CPU = share(s.cores, s.limit)
+		s.CPU, s.Cores = share(s.cores, s.limit), s.limit
 		s.RAM = max(s.RAM, share(usedOf(used, core.ResourceMemory), limitOf(pod, core.ResourceMemory, has)))
 		if used.Timestamp.After(s.Measured) {
 			s.Measured = used.Timestamp.Time

@@ -60,8 +60,8 @@ func TestUsageOf(t *testing.T) {
 	gives := map[string]core.ResourceList{"n1": resources("4", "4Gi"), "n2": resources("2", "4Gi"), "n3": resources("2", "4Gi")}
 	got := usageOf(pods, told, func(node string) core.ResourceList { return gives[node] })
 	want := map[string]snapshot.Usage{
-		"n1": {CPU: 0.6, RAM: 0.75, Measured: early},
-		"n2": {CPU: 0.75, RAM: 0.25, Measured: late},
+		"n1": {CPU: 0.6, RAM: 0.75, Cores: 1, Measured: early},
+		"n2": {CPU: 0.75, RAM: 0.25, Cores: 2, Measured: late},
 		"n4": {Measured: early},
 	}
 	if !reflect.DeepEqual(got, want) {
@@ -102,7 +102,7 @@ func TestUsage(t *testing.T) {
 	}()
 	<-known
 	got, err := w.Usage(t.Context(), snapshot.Key{Namespace: "default", Name: "web"})
-	if want := map[string]snapshot.Usage{"n1": {CPU: 0.5, RAM: 0.25, Measured: at}}; err != nil || !reflect.DeepEqual(got, want) {
+	if want := map[string]snapshot.Usage{"n1": {CPU: 0.5, RAM: 0.25, Cores: 2, Measured: at}}; err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v, %v", got, err)
 	}
 	if _, err := w.Usage(t.Context(), snapshot.Key{Namespace: "default", Name: "bare"}); !errors.Is(err, ErrNoSelector) {
