@@ -26,10 +26,12 @@ type reported struct {
 	total  time.Duration            // of pods that are gone as well: it only grows
 	node   time.Duration            // of all that share the node
 	others float64                  // cores that others have used there lately
+	share  float64                  // what the pods have used lately of what these left
 }
 
 const (
-	// lately is the time over which others' use is averaged.
+	// lately is the time over which use is averaged: in a tenth of a second quotas, which are
+	// had in slices, make full pods look as if they had time to spare, to all proxies at once.
 	lately = time.Second
 	// leastSpare is the share of a node that a Service's pods have, whatever others use: these
 	// would use less if it had to wait.
@@ -126,7 +128,7 @@ type flown struct {
 // pods which have all that there is for them are told as full.
 func (p podUse) add(s *reports.Service, pods []string, now time.Duration) {
 	was, seen := p.last[s.Key]
-	is := reported{at: now, worked: map[string]time.Duration{}, total: was.total, others: was.others}
+	is := reported{at: now, worked: map[string]time.Duration{}, total: was.total, others: was.others, share: was.share}
 	var ram float64
 	var node usage.Node
 	for _, uid := range pods {
@@ -146,16 +148,17 @@ func (p podUse) add(s *reports.Service, pods []string, now time.Duration) {
 	span, worked := now-was.at, is.total-was.total
 	left := func(others float64) float64 { return min(s.Cores, max(node.Cores-others, leastSpare*node.Cores)) }
 	if seen && span > 0 && s.Cores > 0 {
-		s.CPU = min(1, float64(worked)/(float64(span)*left(is.share(was, worked, span))))
+		used := float64(worked) / (float64(span) * left(is.besides(was, worked, span)))
+		is.share += (min(1, used) - is.share) * min(1, float64(span)/float64(lately))
 	}
-	s.Cores = left(is.others)
+	s.CPU, s.Cores = is.share, left(is.others)
 	s.RAM, s.Worked = ram, is.total
 	p.last[s.Key] = is
 }
 
-// share learns what others than the Service's pods, which have worked for so long of a time,
+// besides learns what others than the Service's pods, which have worked for so long of a time,
 // use of their node, and says what they did in that time.
-func (r *reported) share(was reported, worked, span time.Duration) float64 {
+func (r *reported) besides(was reported, worked, span time.Duration) float64 {
 	if was.node == 0 || r.node < was.node {
 		return r.others // it is not known, or the pods are shared by others now
 	}

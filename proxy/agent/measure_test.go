@@ -186,7 +186,7 @@ func TestCoresThatOthersLeave(t *testing.T) {
 		return s
 	}
 	near := func(a, b float64) bool { return a > b-0.01 && a < b+0.01 }
-	if s := after(1, 0.1, 0); !near(s.Cores, 0.5) || !near(s.CPU, 0.2) {
+	if s := after(10, 0.1, 0); !near(s.Cores, 0.5) || !near(s.CPU, 0.2) {
 		t.Errorf("alone: %+v", s)
 	}
 	if s := after(10, 0.1, 0.2); !near(s.Cores, 0.3) || !near(s.CPU, 1./3) {
