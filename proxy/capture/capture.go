@@ -70,7 +70,7 @@ type family struct {
 }
 
 // ErrUnsupported is of a kernel that lacks what the rules need.
-var ErrUnsupported = errors.New("the kernel has no nftables with address translation (nf_tables, nft_nat, nft_fib), which user space capture needs: Linux 5.12 or later")
+var ErrUnsupported = errors.New("the kernel has no nftables with address translation (nf_tables, nft_nat, nft_fib, nft_ct), which user space capture needs: Linux 5.12 or later")
 
 // New makes empty tables; here are this node's addresses, one a family, that connections
 // are brought to.

@@ -25,8 +25,9 @@ func explainCommand() *cobra.Command {
 		Short: "Say what a proxy's next choice of a Service rests on",
 		Long: `Explain asks a proxy that runs with --admin on this machine: for each endpoint of the
 Service, what is in flight there, what is known of its node and how old that is, whether
-it is left out for its failures, and by the policy cost what the next request is expected
-to take and of what that is made. Without a Service it tells of all.`,
+it is left out for its failures, and by the policy cost what the next request takes at the
+node alone (SERVICE), and what it costs as home and others are compared (COST: with the way,
+and what waits there, which weighs up to six times). Without a Service it tells of all.`,
 		Example: "  skerry proxy explain default/web --admin 127.0.0.1:4482",
 		Args:    console.Within(0, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
