@@ -114,17 +114,21 @@ func TestAnswerBeforeReset(t *testing.T) {
 
 // An endpoint that refuses an upload, says why and closes, is heard, and not blamed.
 func TestAnswerBeforeAllIsRead(t *testing.T) {
+	sent := make(chan struct{})
 	c := planetest.New(conntest.Listen(t, func(s *net.TCPConn) {
 		_, _ = s.Read(make([]byte, 1))
-		time.Sleep(50 * time.Millisecond) // until nothing more fits in between
+		<-sent
 		_, _ = s.Write([]byte("too much"))
 		_ = s.Close()
 	}))
-	_, at := planeOf(t, c, Config{})
+	p, at := planeOf(t, c, Config{})
 	const rounds = 10
 	for range rounds {
+		before := p.Counts().BytesIn
 		conn := conntest.Dial(t, at)
 		go func() { _, _ = conn.Write(make([]byte, 32<<20)) }()
+		conntest.Await(t, "more has come than it reads", func() bool { return p.Counts().BytesIn > before+scratchSize })
+		sent <- struct{}{}
 		got := make([]byte, len("too much"))
 		if _, err := io.ReadFull(conn, got); err != nil || string(got) != "too much" {
 			t.Fatalf("%q, %v", got, err)
@@ -136,16 +140,17 @@ func TestAnswerBeforeAllIsRead(t *testing.T) {
 
 // A client that has ended what it says, and is gone then, is not waited for.
 func TestGoneAfterHalfClose(t *testing.T) {
+	heard := make(chan struct{})
 	c := planetest.New(conntest.Listen(t, func(s *net.TCPConn) {
 		_, _ = io.ReadAll(s)
+		close(heard)
 		<-t.Context().Done() // it computes
 	}))
 	p, at := planeOf(t, c, Config{})
 	conn := conntest.Dial(t, at)
 	_, _ = conn.Write([]byte("question"))
 	_ = conn.CloseWrite()
-	conntest.Await(t, "it is carried", func() bool { return p.Counts().BytesIn == int64(len("question")) })
-	time.Sleep(50 * time.Millisecond) // the end has been passed on
+	<-heard
 	_ = conn.SetLinger(0)
 	_ = conn.Close()
 	conntest.Await(t, "it ends", func() bool { return p.Counts().Open == 0 && c.InFlight() == 0 })
