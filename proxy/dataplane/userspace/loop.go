@@ -38,6 +38,7 @@ type loop struct {
 	scratch   []byte
 	spares
 	turn
+	crowd
 	datagrams
 	told
 	counts counters
@@ -56,6 +57,8 @@ type turn struct {
 	busy    []*side // which may have more to move
 	late    []*side // which epoll does not tell all of
 	lateAt  time.Duration
+	wasBusy []*side // those of the last turn, whose memory the next takes
+	wasLate []*side
 	closing []*conn // in this batch
 	first   *conn   // the one that is being called for longest
 	last    *conn
@@ -253,7 +256,7 @@ func (l *loop) move(s *side) {
 // turns has those that had more go on.
 func (l *loop) turns() {
 	busy := l.busy
-	l.busy = l.busy[len(l.busy):]
+	l.busy, l.wasBusy = l.wasBusy[:0], busy
 	for _, s := range busy {
 		s.waitsTurn = false
 		l.move(s)

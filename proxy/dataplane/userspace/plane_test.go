@@ -77,23 +77,6 @@ func TestBytesComeThrough(t *testing.T) {
 	}
 }
 
-// What comes after bulk, and is less than epoll tells of there, comes through as well.
-func TestLittleAfterBulk(t *testing.T) {
-	p, at := planeOf(t, planetest.New(conntest.Listen(t, conntest.Echo)), Config{Loops: 1})
-	conn := conntest.Dial(t, at)
-	for i, size := range []int{8 << 20, 1, 8 << 20, bulkMark - 1, 100, 100, 100, 100, 100, 100, 100, 100, 100, 8 << 20, 1} {
-		sent, got := make([]byte, size), make([]byte, size)
-		_, _ = rand.Read(sent)
-		go func() { _, _ = conn.Write(sent) }()
-		if _, err := io.ReadFull(conn, got); err != nil || !bytes.Equal(got, sent) {
-			t.Fatalf("%d bytes, the %d. time, did not come back: %v", size, i+1, err)
-		}
-	}
-	if n := p.Counts(); n.Spliced < 20<<20 {
-		t.Errorf("%d bytes of 24 MB each way went by a pipe", n.Spliced)
-	}
-}
-
 // What an endpoint has said before it breaks off comes through, and then that it did.
 func TestAnswerBeforeReset(t *testing.T) {
 	_, at := planeOf(t, planetest.New(conntest.Listen(t, func(s *net.TCPConn) {

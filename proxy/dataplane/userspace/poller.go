@@ -20,6 +20,15 @@ type poller struct {
 	// rings early now and then, and is not moved with each connection.
 	alarm time.Time
 	rang  bool
+	found
+}
+
+// found is what a look has come to, which a wait needs no memory for.
+type found struct {
+	events []unix.EpollEvent
+	count  int
+	err    error
+	asks   func(uintptr) bool // looks, and says whether that is all
 }
 
 func newPoller() (*poller, error) {
@@ -33,6 +42,10 @@ func newPoller() (*poller, error) {
 	p := &poller{epoll: epoll, file: os.NewFile(uintptr(epoll), "epoll")} //nolint:gosec // a descriptor
 	if p.ready, err = p.file.SyscallConn(); err != nil {
 		return nil, errors.Join(fmt.Errorf("set up epoll: %w", err), p.close())
+	}
+	p.asks = func(uintptr) bool {
+		p.count, p.err = p.look(p.events)
+		return p.count > 0 || p.err != nil
 	}
 	return p, nil
 }
@@ -70,18 +83,16 @@ func (p *poller) look(events []unix.EpollEvent) (int, error) {
 
 // wait is what has happened, once something has; at a time, where it is not zero, or now and
 // then earlier, it may be nothing.
-func (p *poller) wait(events []unix.EpollEvent, until time.Time) (n int, err error) {
+func (p *poller) wait(events []unix.EpollEvent, until time.Time) (int, error) {
 	if err := p.setAlarm(until); err != nil {
 		return 0, err
 	}
-	waited := p.ready.Read(func(uintptr) bool {
-		n, err = p.look(events)
-		return n > 0 || err != nil
-	})
+	p.events, p.count, p.err = events, 0, nil
+	waited := p.ready.Read(p.asks)
 	if p.rang = errors.Is(waited, os.ErrDeadlineExceeded); p.rang {
-		return n, err
+		return p.count, p.err
 	}
-	return n, errors.Join(err, waited)
+	return p.count, errors.Join(p.err, waited)
 }
 
 func (p *poller) setAlarm(at time.Time) error {

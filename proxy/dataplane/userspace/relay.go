@@ -21,17 +21,6 @@ import (
 const (
 	// scratchSize is how much is read at once.
 	scratchSize = 64 << 10
-	// bulkAfter is how many full reads in a row make a side bulk. It is bulk no longer when
-	// less than bulkLeast was there bulkSmall times in a row: one end of what was said is
-	// small in bulk, too.
-	bulkAfter = 2
-	bulkLeast = 32 << 10
-	bulkSmall = 8
-	// Of a side that is bulk epoll tells once bulkMark bytes are there (socket(7),
-	// SO_RCVLOWAT), and the loop looks for less by itself lateAfter that there was nothing
-	// left: the fewer turns bytes take, the less CPU time.
-	bulkMark  = 512 << 10
-	lateAfter = 200 * time.Microsecond
 	// stepsMost bounds what one side may move before others have their turn.
 	stepsMost = 16
 )
@@ -70,16 +59,6 @@ type side struct {
 
 	waiting []byte
 	bulk
-}
-
-// bulk is what a side is that has much to say.
-type bulk struct {
-	full   int // reads in a row that filled scratch
-	pipe   *pipe
-	pulled int  // into the pipe, since there was nothing to read
-	small  int  // times in a row that this was little
-	marked bool // epoll tells of bulkMark bytes, and of no less
-	late   bool // the loop will look at it
 }
 
 // pump moves what can be moved from s, and says whether there may be more at once.
@@ -182,127 +161,6 @@ func (s *side) flush() bool {
 	s.waiting = nil
 	s.finish()
 	return true
-}
-
-// pull fills the pipe of a side that is bulk.
-func (s *side) pull() bool {
-	l := s.conn.loop
-	if s.pipe == nil {
-		if s.pipe = l.takePipe(); s.pipe == nil { // no descriptors left: copying does as well
-			s.notBulk()
-			return true
-		}
-	}
-	n, errno := splice(s.fd, s.pipe.in, pipeSize)
-	switch {
-	case errno == unix.EINTR:
-		return true
-	case errno == unix.EAGAIN:
-		s.readable = false
-		s.drained()
-		s.rest()
-		return false
-	case errno != 0:
-		s.conn.abort(s)
-		return false
-	case n == 0:
-		s.rest()
-		s.end()
-		return false
-	}
-	s.pulled += n
-	s.count(n)
-	l.counts.spliced.Add(int64(n))
-	s.pipe.holds += n
-	return true
-}
-
-// drained has read all that was there. The loop looks at a side that stays bulk a little
-// later, whether or not epoll tells of it.
-func (s *side) drained() {
-	if s.small++; s.pulled >= bulkLeast {
-		s.small = 0
-	}
-	if s.small == bulkSmall {
-		s.notBulk()
-		return
-	}
-	s.mark(true)
-	s.conn.loop.lookLater(s)
-}
-
-// lookLater has the loop look at a side whether or not epoll tells of it.
-func (l *loop) lookLater(s *side) {
-	if s.late {
-		return
-	}
-	s.late = true
-	if l.late = append(l.late, s); len(l.late) == 1 {
-		l.lateAt = l.now() + lateAfter
-	}
-}
-
-// lookLate looks at them, once it is time.
-func (l *loop) lookLate() {
-	if len(l.late) == 0 || l.now() < l.lateAt {
-		return
-	}
-	late := l.late
-	l.late = l.late[len(l.late):]
-	for _, s := range late {
-		s.late, s.readable = false, true
-		l.move(s)
-	}
-}
-
-// notBulk has what comes copied.
-func (s *side) notBulk() {
-	s.full, s.small = 0, 0
-	s.mark(false)
-}
-
-// mark has epoll tell of the side from bulkMark bytes on, or from the first.
-func (s *side) mark(much bool) {
-	if s.marked == much {
-		return
-	}
-	s.marked = much
-	least := 1
-	if much {
-		least = bulkMark
-	}
-	_ = unix.SetsockoptInt(s.fd, unix.SOL_SOCKET, unix.SO_RCVLOWAT, least) // refused, it tells of the first
-}
-
-// push empties the pipe. It says whether nothing is left in it.
-func (s *side) push() bool {
-	if !s.to.writable {
-		return false
-	}
-	for s.pipe.holds > 0 {
-		n, errno := splice(s.pipe.out, s.to.fd, s.pipe.holds)
-		switch {
-		case errno == unix.EINTR:
-		case errno == unix.EAGAIN:
-			s.to.writable = false
-			return false
-		case errno != 0:
-			s.to.takesNoMore()
-			return false
-		default:
-			s.pipe.holds -= n
-		}
-	}
-	return true
-}
-
-// rest gives the pipe to others until there is more to read.
-func (s *side) rest() {
-	s.pulled = 0
-	if s.pipe != nil && s.pipe.holds == 0 {
-		s.conn.loop.givePipe(s.pipe)
-		s.pipe = nil
-	}
 }
 
 // count counts what was read.
