@@ -101,6 +101,9 @@ func serve(ctx context.Context, args []string) error {
 	if len(args) > 0 && args[0] == "carry" {
 		return carry(ctx, args[1:])
 	}
+	if len(args) > 0 && args[0] == apartRole {
+		return serveApart(ctx)
+	}
 	return show(ctx, args)
 }
 

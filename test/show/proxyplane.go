@@ -35,8 +35,20 @@ const (
 )
 
 // showProxyPlane holds the data plane in user space to what anybody would write first, by
-// turns on the same cores.
+// turns on the same cores: in a network whose congestion control sets no timers. Those by which BBR
+// paces (Linux's tcp_output.c, tcp_pace_kick) send in the name of whom they interrupt.
 func showProxyPlane(ctx context.Context, b *bench) error {
+	if err := b.apart(ctx); err != nil {
+		return err
+	}
+	b.leavesNothing(ctx)
+	return nil
+}
+
+func showPlaneApart(ctx context.Context, b *bench) error {
+	if err := os.WriteFile("/proc/sys/net/ipv4/tcp_congestion_control", []byte("reno"), 0); err != nil {
+		return err
+	}
 	target, err := echoServer(ctx)
 	if err != nil {
 		return err
@@ -64,17 +76,14 @@ func showProxyPlane(ctx context.Context, b *bench) error {
 	if err != nil {
 		return err
 	}
-	if err := b.holdsIdle(ctx, fresh[0]); err != nil {
-		return err
-	}
-	return b.leavesNothing(ctx)
+	return b.holdsIdle(ctx, fresh[0])
 }
 
 // leaksMost is how many connections of every bad kind are made.
 const leaksMost = 100_000
 
 // leavesNothing runs the data plane's own test with many connections.
-func (b *bench) leavesNothing(ctx context.Context) error {
+func (b *bench) leavesNothing(ctx context.Context) {
 	c := exec.CommandContext(ctx, "go", "test", "-count=1", "-run", "^TestNothingLeaks$", "./proxy/dataplane/userspace", "-connections", strconv.Itoa(leaksMost))
 	out, err := c.CombinedOutput()
 	seen := "what is in flight, and open, ends at 0"
@@ -85,7 +94,6 @@ func (b *bench) leavesNothing(ctx context.Context) error {
 		what: fmt.Sprintf("%d connections with resets, half-closes, refusals and clients that leave, through the proxy's data plane", leaksMost),
 		seen: seen, bound: "in flight exactly 0, no descriptor left", command: planeCommand, pass: err == nil,
 	})
-	return nil
 }
 
 // echoServer sends back what comes, in this process.
@@ -349,7 +357,7 @@ func (b *bench) carries(ctx context.Context, arms []*arm, c contest) error {
 	}
 	b.print(line{
 		floor: floor,
-		what:  fmt.Sprintf("%s, loopback, n=%d: the proxy's data plane beside io.Copy and splice", c.what, c.rounds),
+		what:  fmt.Sprintf("%s, loopback, reno, n=%d: the proxy's data plane beside io.Copy and splice", c.what, c.rounds),
 		seen:  fmt.Sprintf("%s; %s (%s) %s", strings.Join(seen, "; "), c.of, better.name, ratio.show(1, "")),
 		bound: fmt.Sprintf("%s %g", sign, c.bound), command: planeCommand, pass: pass,
 	})

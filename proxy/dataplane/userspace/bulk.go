@@ -170,14 +170,14 @@ func (s *side) mark(much bool) {
 		return
 	}
 	s.marked = much
-	least := 1
+	least := int32(1)
 	if much {
 		least = bulkMark
 		if s.conn.loop.crowded() {
 			least = crowdMark
 		}
 	}
-	_ = unix.SetsockoptInt(s.fd, unix.SOL_SOCKET, unix.SO_RCVLOWAT, least) // refused, it tells of the first
+	set(s.fd, unix.SOL_SOCKET, unix.SO_RCVLOWAT, least) // refused, it tells of the first
 }
 
 // push empties the pipe. It says whether nothing is left in it.

@@ -1,0 +1,62 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+
+	"github.com/vishvananda/netlink"
+)
+
+// apartRole is to show what takes a network namespace of its own.
+const apartRole = "apart"
+
+// apart has this program show, in that role, what the data plane takes: in a network namespace
+// which has loopback alone and goes with it.
+func (b *bench) apart(ctx context.Context) error {
+	c := exec.CommandContext(ctx, "/proc/self/exe", apartRole)
+	c.Stderr = os.Stderr
+	c.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET, Pdeathsig: syscall.SIGKILL}
+	out, err := c.StdoutPipe()
+	if err == nil {
+		err = c.Start()
+	}
+	if err != nil {
+		return fmt.Errorf("a network namespace, which takes root: %w", err)
+	}
+	failed := b.failed
+	for lines := bufio.NewScanner(out); lines.Scan(); {
+		b.lines++
+		if strings.HasPrefix(lines.Text(), failMark) {
+			b.failed++
+		}
+		_, _ = fmt.Fprintln(b.out, lines.Text())
+	}
+	if err := c.Wait(); err != nil && b.failed == failed {
+		return err
+	}
+	return nil
+}
+
+// serveApart is that role.
+func serveApart(ctx context.Context) error {
+	lo, err := netlink.LinkByName("lo")
+	if err == nil {
+		err = netlink.LinkSetUp(lo)
+	}
+	if err != nil {
+		return fmt.Errorf("loopback: %w", err)
+	}
+	b := &bench{out: os.Stdout}
+	if err := showPlaneApart(ctx, b); err != nil {
+		return err
+	}
+	if b.failed > 0 {
+		return errFailed
+	}
+	return nil
+}
