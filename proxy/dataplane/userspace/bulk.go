@@ -40,7 +40,7 @@ type bulk struct {
 	small  int  // times in a row that this was little
 	marked bool // epoll tells of much, and of no less
 	late   bool // the loop will look at it
-	seen   uint // the window of the crowd after that in which it was seen last
+	joined uint // 1 + the window of the crowd in which it was counted last; 0 is none
 }
 
 // crowd counts the sides that say something in bulk, by windows of time.
@@ -59,12 +59,13 @@ func (c *crowd) joins(s *side, now time.Duration) {
 		}
 		c.window, c.began, c.here = c.window+1, now, 0
 	}
-	if s.seen <= c.window {
-		s.seen = c.window + 1
+	if s.joined <= c.window {
+		s.joined = c.window + 1
 		c.here++
 	}
 }
 
+// crowded says whether there are many, as soon as there are and for the window after.
 func (c *crowd) crowded() bool { return max(c.here, c.was) >= crowdLeast }
 
 // pull fills the pipe of a side that is bulk. In a crowd it leaves the first bytes after a silence

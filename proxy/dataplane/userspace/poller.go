@@ -20,7 +20,7 @@ type poller struct {
 	// rings early now and then, and is not moved with each connection.
 	alarm time.Time
 	rang  bool
-	found
+	found found
 }
 
 // found is what a look has come to, which a wait needs no memory for.
@@ -43,9 +43,10 @@ func newPoller() (*poller, error) {
 	if p.ready, err = p.file.SyscallConn(); err != nil {
 		return nil, errors.Join(fmt.Errorf("set up epoll: %w", err), p.close())
 	}
-	p.asks = func(uintptr) bool {
-		p.count, p.err = p.look(p.events)
-		return p.count > 0 || p.err != nil
+	p.found.asks = func(uintptr) bool {
+		f := &p.found
+		f.count, f.err = p.look(f.events)
+		return f.count > 0 || f.err != nil
 	}
 	return p, nil
 }
@@ -87,12 +88,13 @@ func (p *poller) wait(events []unix.EpollEvent, until time.Time) (int, error) {
 	if err := p.setAlarm(until); err != nil {
 		return 0, err
 	}
-	p.events, p.count, p.err = events, 0, nil
-	waited := p.ready.Read(p.asks)
+	f := &p.found
+	f.events, f.count, f.err = events, 0, nil
+	waited := p.ready.Read(f.asks)
 	if p.rang = errors.Is(waited, os.ErrDeadlineExceeded); p.rang {
-		return p.count, p.err
+		return f.count, f.err
 	}
-	return p.count, errors.Join(p.err, waited)
+	return f.count, errors.Join(f.err, waited)
 }
 
 func (p *poller) setAlarm(at time.Time) error {
