@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -83,7 +84,7 @@ func (c *Cluster) equip(m member) error {
 		covers = coversOf(capacity, cpus)
 	}
 	if capacity.MilliCPU > 0 {
-		if err := c.lab.LimitCPU(m.podGroup(), capacity.MilliCPU); err != nil {
+		if err := errors.Join(c.lab.LimitCPU(m.podGroup(), capacity.MilliCPU), c.lab.HandOff(m.Ref())); err != nil {
 			return fmt.Errorf("capacity of node %s: %w", m, err)
 		}
 	}

@@ -341,7 +341,7 @@ func (l *Lab) plugIn(node topology.Ref, up bool) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(forgetNeighbours(inside), l.announce(n))
+	return errors.Join(forgetNeighbours(inside), l.announce(n), hasten(data)) // a thread ends with its port
 }
 
 func awaitCarrier(h *netlink.Handle, name string) error {

@@ -102,7 +102,7 @@ func probeGroups() Finding {
 
 func probeRealTime() Finding {
 	f := Finding{What: "real-time priority", Here: true, Detail: "SCHED_FIFO is allowed"}
-	if err := thread.Do(func() error { return userspace.BecomeFIFO(userspace.Priority) }); err != nil {
+	if err := thread.Do(func() error { return userspace.MakeFIFO(0, userspace.Priority) }); err != nil {
 		f.Here, f.Detail = false, err.Error()
 		f.Remedy = "allow it (CAP_SYS_NICE; rt_runtime of the control group): without it links are late more often"
 	}

@@ -205,7 +205,7 @@ func (p *prober) probe(ctx context.Context, flows []flow) (all [][]proof.Timed, 
 	// The kernel moves a real-time thread that the emulator's takes the core from
 	// at once to another; any other one waits behind it for milliseconds. Where
 	// the priority is refused, sends are slower.
-	if userspace.BecomeFIFO(userspace.Priority-1) == nil {
+	if userspace.MakeFIFO(0, userspace.Priority-1) == nil {
 		defer func() { err = errors.Join(err, userspace.BecomeNormal()) }()
 	}
 	plan, span := schedule(flows)

@@ -373,20 +373,20 @@ func kernelDrops() (map[uint16]uint64, error) {
 // run is the data-path thread.
 func (e *Engine) run(granted chan<- bool) {
 	runtime.LockOSThread()
-	granted <- BecomeFIFO(Priority) == nil
+	granted <- MakeFIFO(0, Priority) == nil
 	p := &path{engine: e, pending: newPending(pendingMax), parcels: newParcels(pendingMax, buffersMax), epoch: e.epoch}
 	p.verdicts = make([]byte, 0, batch*verdictLen)
 	e.done <- p.loop()
 }
 
-// BecomeFIFO gives the calling thread a real-time priority.
-func BecomeFIFO(priority uint32) error {
-	return unix.SchedSetAttr(0, &unix.SchedAttr{
+// MakeFIFO gives a thread a real-time priority; 0 is the calling one.
+func MakeFIFO(thread int, priority uint32) error {
+	return unix.SchedSetAttr(thread, &unix.SchedAttr{
 		Size: unix.SizeofSchedAttr, Policy: unix.SCHED_FIFO, Priority: priority,
 	}, 0)
 }
 
-// BecomeNormal gives it up again.
+// BecomeNormal gives up that of the calling thread.
 func BecomeNormal() error {
 	return unix.SchedSetAttr(0, &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_NORMAL}, 0)
 }
