@@ -148,6 +148,35 @@ func TestCostLeavesHomeForAClearGain(t *testing.T) {
 	}
 }
 
+// Where most requests leave home anyway, less of them wait there; when they stay, as many as before.
+func TestCostKeepsLessWhereMostLeave(t *testing.T) {
+	b := newWith(t, Options{Policy: Cost}, queued(3, 0, 0))
+	goes := func(inFlightAtHome float64, n int) map[string]int {
+		t.Helper()
+		got := map[string]int{}
+		for range n {
+			b.Learn(queued(inFlightAtHome, 0, 0).Nodes, 0)
+			ticket, err := b.Pick(0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got[ticket.Node]++
+			b.Done(ticket, 0, Void)
+		}
+		return got
+	}
+	const many = 4 * leftSpan
+	for _, c := range []struct {
+		before float64
+		home   int
+	}{{3, 1}, {100, 0}, {0, 1}} {
+		goes(c.before, many)
+		if got := goes(3, 1); got["a"] != c.home {
+			t.Errorf("after %d with %v in flight at home, one with 3 there went %v", many, c.before, got)
+		}
+	}
+}
+
 func TestCostDegrades(t *testing.T) {
 	far := three()
 	far.Nodes[1].RTT, far.Nodes[2].RTT = Measured[time.Duration]{}, Measured[time.Duration]{}

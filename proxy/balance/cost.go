@@ -29,6 +29,12 @@ const (
 	idleFall = 6
 )
 
+// What left home lately is an average over that many requests, and taken for leftMost at most.
+const (
+	leftSpan = 64
+	leftMost = 0.9
+)
+
 // leastShare is the least share of a request's time that it is taken to be at the server.
 const leastShare = 0.02
 
@@ -61,6 +67,7 @@ type cost struct {
 	usual time.Duration // the service time over all nodes; 0 is not known
 	cores float64       // of a node, on average over those that are known; 0 is not known
 	crowd float64       // how many proxies do as this one does
+	left  float64       // the share of requests that left home lately
 }
 
 func (p *cost) refresh(f *field, now time.Duration) {
@@ -102,22 +109,32 @@ func (p *cost) pick(f *field, now time.Duration) *endpoint {
 		return a
 	}
 	home := f.lighter(f.local, now)
-	if !a.at.RTT.fresh(now, p.RTTAge) && f.local.inFlight < fewAtHome {
+	if !p.leaves(home, a, now) {
+		p.left -= p.left / leftSpan
 		return home
 	}
-	gamma := p.weight(a.at, now)
-	if p.weighed(a, gamma, now)+float64(leaveFixed) < leaveShare*p.weighed(home, gamma, now) {
-		return a
+	p.left += (1 - p.left) / leftSpan
+	return a
+}
+
+// leaves says whether a request does better away than at home, by more than a little.
+func (p *cost) leaves(home, away *endpoint, now time.Duration) bool {
+	if !away.at.RTT.fresh(now, p.RTTAge) && home.at.inFlight < fewAtHome {
+		return false
 	}
-	return home
+	gamma := p.weight(away.at, now)
+	return p.weighed(away, gamma, now)+float64(leaveFixed) < leaveShare*p.weighed(home, gamma, now)
 }
 
 // weight is how much a queue weighs where home is left for a node. At 1 it is the time
 // that it takes. More has cores worked that would idle, at the price of longer ways; so it
-// falls to 1 where more than idleMost a core are at that node.
+// falls to 1 where more than idleMost a core are at that node. It is as many times more as
+// requests come for each that stays: the sooner the next comes, the less has to wait for home
+// not to idle.
 func (p *cost) weight(away *node, now time.Duration) float64 {
 	load := p.queue(away, now) / max(1, p.coresOf(away))
-	return 1 + (p.Gamma-1)/(1+math.Pow(load/idleMost, idleFall))
+	comeForOne := 1 / (1 - min(p.left, leftMost))
+	return 1 + (p.Gamma-1)*comeForOne/(1+math.Pow(load/idleMost, idleFall))
 }
 
 // lighter is of two of a node's endpoints the one with less in flight, for what it is worth.
