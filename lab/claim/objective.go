@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"time"
 
-	"skerry.dev/skerry/internal/quantity"
 	"skerry.dev/skerry/lab/experiment"
 	"skerry.dev/skerry/lab/measure"
 )
@@ -48,7 +47,7 @@ func Objective(o experiment.Objective, figures []Figures) (Verdict, error) {
 		}
 		if value > worst {
 			worst = value
-			verdict.Seen = fmt.Sprintf("%s in %s", show(o.Metric, value), f.Cell)
+			verdict.Seen = fmt.Sprintf("%s in %s", measured(experiment.MetricUnit(o.Metric), value), f.Cell)
 		}
 		verdict.Met = verdict.Met && value < bound
 	}
@@ -72,11 +71,4 @@ func metric(name string, s measure.Summary) (value float64, ok bool) {
 	}
 	t, known := times[name]
 	return float64(t), known && s.N > 0
-}
-
-func show(name string, value float64) string {
-	if name == errorsMetric {
-		return quantity.Fraction(value).String()
-	}
-	return time.Duration(value).Round(time.Microsecond).String()
 }
