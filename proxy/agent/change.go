@@ -75,13 +75,14 @@ func (a *agent) catchUp() {
 	a.tellHealth()
 }
 
-// tellHealth has load balancers know who is served here, if anybody is, and operators how it is.
+// tellHealth has operators know how it is, and then load balancers who is served here, if
+// anybody is.
 func (a *agent) tellHealth() {
 	now := a.lags.phase()
-	a.health.set(a.table.Health(), now == ready)
 	if was := a.phase.Swap(now); was != now {
 		a.log.Info(now, "node", a.Node, "port", a.Port)
 	}
+	a.health.set(a.table.Health(), now == ready)
 }
 
 // peers are where other nodes take reports.

@@ -49,6 +49,8 @@ func (h *health) set(want map[snapshot.Key]dispatch.Health, brought bool) {
 			a = &answer{service: key, port: w.Port}
 			h.answers[key] = a
 		}
+		a.local.Store(int64(w.Local))
+		a.brought.Store(brought)
 		if len(a.servers) == 0 {
 			if err := a.start(h.here); err != nil {
 				a.stop()
@@ -58,8 +60,6 @@ func (h *health) set(want map[snapshot.Key]dispatch.Health, brought bool) {
 				}
 			}
 		}
-		a.local.Store(int64(w.Local))
-		a.brought.Store(brought)
 	}
 }
 
