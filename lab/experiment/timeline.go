@@ -61,6 +61,23 @@ func (s Scenario) Phases() []Phase {
 	return phases
 }
 
+// Stray is a direction that an event changes and the scenario does not have, or "". An
+// experiment that was checked has none.
+func (s Scenario) Stray() string {
+	known := s.Directions()
+	for _, e := range s.Timeline {
+		if verb, _ := e.Deed(); verb != "" {
+			continue
+		}
+		for _, d := range (Scenario{Links: []Link{e.Link}}).Directions() {
+			if !slices.ContainsFunc(known, func(k Direction) bool { return k.Name() == d.Name() }) {
+				return d.Name()
+			}
+		}
+	}
+	return ""
+}
+
 // timeline checks the events of a scenario whose links have been checked.
 func (c *checker) timeline(path string, s Scenario) {
 	refs := c.e.Topology.Refs()

@@ -204,6 +204,15 @@ func TestCollectDamaged(t *testing.T) {
 		}
 	}
 	s := written(t, 2)
+	stray := example()
+	stray.Scenarios[0].Timeline = []experiment.Event{{Down: true, Link: experiment.Link{Between: []topology.Ref{"c1", "c9"}}}}
+	if err := s.writeRecord(Record{Experiment: stray}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Collect(s.dir); !errors.Is(err, ErrDamaged) || !strings.Contains(err.Error(), "c1>c9") {
+		t.Errorf("an event of a link that is not there: %v", err)
+	}
+	s = written(t, 2)
 	if err := os.Remove(filepath.Join(s.dir, cell, samplesFile)); err != nil {
 		t.Fatal(err)
 	}

@@ -75,6 +75,12 @@ func (s store) record() (Record, error) {
 		err = fmt.Errorf("%w: %s names no experiment", ErrDamaged, path)
 	case e.Repetitions < 1 || len(e.Cells()) == 0:
 		err = fmt.Errorf("%w: %s has nothing to run", ErrDamaged, path)
+	default:
+		for _, scenario := range e.Scenarios {
+			if link := scenario.Stray(); link != "" {
+				err = fmt.Errorf("%w: %s has %.80q change, which is no link of the scenario %.80q", ErrDamaged, path, link, scenario.Name)
+			}
+		}
 	}
 	return record, err
 }
