@@ -1,10 +1,16 @@
 package userspace
 
 import (
+	"encoding/binary"
+	"errors"
 	"net"
 	"net/netip"
 	"testing"
 	"time"
+
+	"golang.org/x/net/icmp"
+	"golang.org/x/net/ipv4"
+	"golang.org/x/sys/unix"
 
 	"skerry.dev/skerry/internal/conntest"
 	"skerry.dev/skerry/proxy/dataplane"
@@ -93,6 +99,74 @@ func TestDatagramsRefused(t *testing.T) {
 	}
 	conntest.Await(t, "one has failed", func() bool { return c.Count(dataplane.Failed) == 1 })
 }
+
+// That a datagram was too long for the way ends no session, since it is no word of the
+// endpoint's.
+func TestDatagramsTooLong(t *testing.T) {
+	from := make(chan net.Addr, 100)
+	endpoint := conntest.Datagrams(t, func(said []byte, who net.Addr) []byte { from <- who; return said })
+	own := dialUDP(t, netip.MustParseAddrPort(endpoint))
+	tooLong(t, own.LocalAddr(), endpoint)
+	_ = own.SetReadDeadline(time.Now().Add(patience))
+	if _, err := own.Read(make([]byte, 1)); !errors.Is(err, unix.EMSGSIZE) {
+		t.Fatalf("the kernel says %v of a datagram that was too long", err)
+	}
+	c := planetest.New(endpoint)
+	p, _ := planeOf(t, c, Config{})
+	_, at := openFront(t, p)
+	client := dialUDP(t, at)
+	ask(t, client, "x")
+	session := (<-from).String()
+	for range 3 {
+		tooLong(t, net.UDPAddrFromAddrPort(netip.MustParseAddrPort(session)), endpoint)
+		ask(t, client, "x")
+	}
+	for len(from) > 0 {
+		if now := (<-from).String(); now != session {
+			t.Errorf("the session of %s goes on from %s", session, now)
+		}
+	}
+	if n := c.Count(dataplane.Failed); n != 0 {
+		t.Errorf("%d endpoints failed", n)
+	}
+}
+
+// tooLong has a router say to who sends that a datagram needed to be cut (RFC 1191).
+func tooLong(t *testing.T, sender net.Addr, receiver string) {
+	t.Helper()
+	router, err := icmp.ListenPacket("ip4:icmp", "127.0.0.1")
+	if errors.Is(err, unix.EPERM) {
+		t.Skip("not root, whom a raw socket takes")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = router.Close() }()
+	from, to := netip.MustParseAddrPort(sender.String()), netip.MustParseAddrPort(receiver)
+	about, err := (&ipv4.Header{
+		Version: ipv4.Version, Len: ipv4.HeaderLen, TotalLen: ipv4.HeaderLen + 8, TTL: 64, Protocol: unix.IPPROTO_UDP,
+		Src: from.Addr().AsSlice(), Dst: to.Addr().AsSlice(),
+	}).Marshal()
+	if err != nil {
+		t.Fatal(err)
+	}
+	body := append([]byte{0, 0, 0xff, 0xff}, about...) // as long as it may be: the loopback's ways stay as they are
+	for _, half := range []uint16{from.Port(), to.Port(), 8, 0} {
+		body = binary.BigEndian.AppendUint16(body, half)
+	}
+	said, err := (&icmp.Message{
+		Type: ipv4.ICMPTypeDestinationUnreachable, Code: codeTooLong, Body: &icmp.RawBody{Data: body},
+	}).Marshal(nil)
+	if err == nil {
+		_, err = router.WriteTo(said, &net.IPAddr{IP: from.Addr().AsSlice()})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// codeTooLong is "fragmentation needed and DF set" (RFC 792).
+const codeTooLong = 4
 
 // A client that says on, and has no answer, has another endpoint when its own is gone; that
 // it had none says nothing of an endpoint.
