@@ -39,7 +39,7 @@ func (b *bench) apart(ctx context.Context) error {
 }
 
 // serveApart is that role: lines that fail are told by what they say.
-func serveApart(ctx context.Context) error {
+func serveApart(ctx context.Context, _ []string) error {
 	lo, err := netlink.LinkByName("lo")
 	if err == nil {
 		err = netlink.LinkSetUp(lo)

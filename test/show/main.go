@@ -75,34 +75,35 @@ func main() {
 	}
 }
 
-// serve shows areas, or as a system under test of one is its relay, or is a guest's
-// program.
+// roles are what this program is as a system under test of an area, or as a part of one.
+var roles = map[string]func(context.Context, []string) error{
+	"relay":     serving(relayOf),
+	"relay-tls": serving(relayTLSOf),
+	"sink":      sink,
+	"carry":     carry,
+	apartRole:   serveApart,
+}
+
+// serving is the role of what a command line describes.
+func serving[R interface{ serve(context.Context) error }](of func([]string) (R, error)) func(context.Context, []string) error {
+	return func(ctx context.Context, args []string) error {
+		r, err := of(args)
+		if err != nil {
+			return err
+		}
+		return r.serve(ctx)
+	}
+}
+
+// serve shows areas, or has a role, or is a guest's program.
 func serve(ctx context.Context, args []string) error {
 	if guest.Inside() {
 		serveGuest(ctx)
 	}
-	if len(args) > 0 && args[0] == "relay" {
-		r, err := relayOf(args[1:])
-		if err != nil {
-			return err
+	if len(args) > 0 {
+		if role, ok := roles[args[0]]; ok {
+			return role(ctx, args[1:])
 		}
-		return r.serve(ctx)
-	}
-	if len(args) > 0 && args[0] == "sink" {
-		return sink(ctx, args[1:])
-	}
-	if len(args) > 0 && args[0] == "relay-tls" {
-		r, err := relayTLSOf(args[1:])
-		if err != nil {
-			return err
-		}
-		return r.serve(ctx)
-	}
-	if len(args) > 0 && args[0] == "carry" {
-		return carry(ctx, args[1:])
-	}
-	if len(args) > 0 && args[0] == apartRole {
-		return serveApart(ctx)
 	}
 	return show(ctx, args)
 }
