@@ -24,6 +24,8 @@ type Direction struct {
 // Name of the direction, unique in a scenario: FROM>TO.
 func (d Direction) Name() string { return string(d.From + ">" + d.To) }
 
+func (d Direction) isAlso(o Direction) bool { return d.From == o.From && d.To == o.To }
+
 // Stages of the direction, in the order in which a packet meets them.
 func (d Direction) Stages() impair.Stages { return impair.Chain(d.Impairment, d.Then) }
 

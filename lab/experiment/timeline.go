@@ -45,7 +45,8 @@ func (s Scenario) Phases() []Phase {
 	events := slices.Clone(s.Timeline)
 	slices.SortStableFunc(events, func(a, b Event) int { return int(a.At - b.At) })
 	for _, e := range events {
-		if verb, _ := e.Deed(); verb != "" {
+		changes := s.changes(e)
+		if len(changes) == 0 {
 			continue
 		}
 		last := &phases[len(phases)-1]
@@ -53,12 +54,19 @@ func (s Scenario) Phases() []Phase {
 			phases = append(phases, Phase{At: at, Directions: slices.Clone(last.Directions)})
 			last = &phases[len(phases)-1]
 		}
-		for _, changed := range (Scenario{Unit: s.Unit, Links: []Link{e.changed()}}).Directions() {
-			i := slices.IndexFunc(last.Directions, func(d Direction) bool { return d.Name() == changed.Name() })
-			last.Directions[i] = changed
+		for _, changed := range changes {
+			last.Directions[slices.IndexFunc(last.Directions, changed.isAlso)] = changed
 		}
 	}
 	return phases
+}
+
+// changes are directions as an event leaves them; a fault leaves all as they are.
+func (s Scenario) changes(e Event) []Direction {
+	if verb, _ := e.Deed(); verb != "" {
+		return nil
+	}
+	return Scenario{Unit: s.Unit, Links: []Link{e.changed()}}.Directions()
 }
 
 // Stray is a direction that an event changes and the scenario does not have, or "". An
@@ -66,11 +74,8 @@ func (s Scenario) Phases() []Phase {
 func (s Scenario) Stray() string {
 	known := s.Directions()
 	for _, e := range s.Timeline {
-		if verb, _ := e.Deed(); verb != "" {
-			continue
-		}
-		for _, d := range (Scenario{Links: []Link{e.Link}}).Directions() {
-			if !slices.ContainsFunc(known, func(k Direction) bool { return k.Name() == d.Name() }) {
+		for _, d := range s.changes(e) {
+			if !slices.ContainsFunc(known, d.isAlso) {
 				return d.Name()
 			}
 		}
@@ -81,10 +86,7 @@ func (s Scenario) Stray() string {
 // timeline checks the events of a scenario whose links have been checked.
 func (c *checker) timeline(path string, s Scenario) {
 	refs := c.e.Topology.Refs()
-	var known []string
-	for _, d := range s.Directions() {
-		known = append(known, d.Name())
-	}
+	known := s.Directions()
 	first := map[string]string{} // the path of the event that changes a direction at a time
 	var spells []spell
 	for i, e := range s.Timeline {
@@ -106,12 +108,12 @@ func (c *checker) timeline(path string, s Scenario) {
 		if !c.shape(at, e.Link) || !c.ends(at, e.changed(), refs) {
 			continue
 		}
-		for _, d := range (Scenario{Links: []Link{e.Link}}).Directions() {
+		for _, d := range s.changes(e) {
 			key := fmt.Sprint(d.Name(), " ", e.At)
 			other, twice := first[key]
 			first[key] = at
 			switch {
-			case !slices.Contains(known, d.Name()):
+			case !slices.ContainsFunc(known, d.isAlso):
 				c.add(at, "name it under links as well; there it may do nothing", "the scenario has no link %.80q to change", d.Name())
 			case twice:
 				line, _ := c.e.document.At(other)

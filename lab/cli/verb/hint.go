@@ -61,7 +61,7 @@ func Hint(err error) string {
 	case errors.Is(err, system.ErrUnknown):
 		return "'skerry systems' lists them"
 	case errors.Is(err, run.ErrDamaged):
-		return "run the experiment anew, or, if the file is of a repetition, remove that folder and run --resume"
+		return "run the experiment anew; or, if the file is a repetition's, remove that repetition's folder and run --resume"
 	case errors.Is(err, run.ErrRunning):
 		return "'skerry status DIR' shows how far it is"
 	case errors.Is(err, run.ErrNoRun):
