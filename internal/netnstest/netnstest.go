@@ -17,10 +17,17 @@ import (
 // inside marks the process that is in the namespace.
 const inside = "SKERRY_TEST_NETNS"
 
-// Main runs the tests of a package in a new namespace, and gives their exit status. Those
-// that ask for a Node are skipped where nobody may make one.
+// Main runs the tests of a package in a new namespace, which has loopback alone, and gives
+// their exit status. Those that ask for a Node are skipped where nobody may make one.
 func Main(m *testing.M) int {
-	if os.Getenv(inside) != "" || os.Geteuid() != 0 {
+	if os.Getenv(inside) != "" {
+		if err := loopback(); err != nil {
+			_, _ = fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+		return m.Run()
+	}
+	if os.Geteuid() != 0 {
 		return m.Run()
 	}
 	c := exec.Command(os.Args[0], os.Args[1:]...) //nolint:gosec // itself
@@ -36,6 +43,14 @@ func Main(m *testing.M) int {
 		return 1
 	}
 	return 0
+}
+
+func loopback() error {
+	lo, err := netlink.LinkByName("lo")
+	if err != nil {
+		return err
+	}
+	return netlink.LinkSetUp(lo)
 }
 
 const link = "data"
@@ -55,11 +70,7 @@ func Node(t testing.TB, addresses, networks []string) {
 
 func node(addresses, networks []string) error {
 	data := &netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: link}, PeerName: "away"}
-	lo, err := netlink.LinkByName("lo")
-	if err == nil {
-		err = errors.Join(netlink.LinkSetUp(lo), netlink.LinkAdd(data))
-	}
-	if err != nil {
+	if err := netlink.LinkAdd(data); err != nil {
 		return err
 	}
 	away, err := netlink.LinkByName(data.PeerName)

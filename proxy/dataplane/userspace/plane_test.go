@@ -8,15 +8,19 @@ import (
 	"io"
 	"net"
 	"net/netip"
+	"os"
 	"syscall"
 	"testing"
 	"time"
 
 	"skerry.dev/skerry/internal/conntest"
+	"skerry.dev/skerry/internal/netnstest"
 	"skerry.dev/skerry/internal/socket"
 	"skerry.dev/skerry/proxy/dataplane"
 	"skerry.dev/skerry/proxy/dataplane/planetest"
 )
+
+func TestMain(m *testing.M) { os.Exit(netnstest.Main(m)) }
 
 const patience = 20 * time.Second
 

@@ -1,15 +1,15 @@
 package userspace
 
 import (
-	"encoding/binary"
 	"errors"
+	"math"
 	"net"
 	"net/netip"
 	"testing"
 	"time"
 
-	"golang.org/x/net/icmp"
-	"golang.org/x/net/ipv4"
+	"github.com/gopacket/gopacket"
+	"github.com/gopacket/gopacket/layers"
 	"golang.org/x/sys/unix"
 
 	"skerry.dev/skerry/internal/conntest"
@@ -134,7 +134,7 @@ func TestDatagramsTooLong(t *testing.T) {
 // tooLong has a router say to who sends that a datagram needed to be cut (RFC 1191).
 func tooLong(t *testing.T, sender net.Addr, receiver string) {
 	t.Helper()
-	router, err := icmp.ListenPacket("ip4:icmp", "127.0.0.1")
+	router, err := net.ListenPacket("ip4:icmp", "127.0.0.1")
 	if errors.Is(err, unix.EPERM) {
 		t.Skip("not root, whom a raw socket takes")
 	}
@@ -143,30 +143,21 @@ func tooLong(t *testing.T, sender net.Addr, receiver string) {
 	}
 	defer func() { _ = router.Close() }()
 	from, to := netip.MustParseAddrPort(sender.String()), netip.MustParseAddrPort(receiver)
-	about, err := (&ipv4.Header{
-		Version: ipv4.Version, Len: ipv4.HeaderLen, TotalLen: ipv4.HeaderLen + 8, TTL: 64, Protocol: unix.IPPROTO_UDP,
-		Src: from.Addr().AsSlice(), Dst: to.Addr().AsSlice(),
-	}).Marshal()
-	if err != nil {
-		t.Fatal(err)
-	}
-	body := append([]byte{0, 0, 0xff, 0xff}, about...) // as long as it may be: the loopback's ways stay as they are
-	for _, half := range []uint16{from.Port(), to.Port(), 8, 0} {
-		body = binary.BigEndian.AppendUint16(body, half)
-	}
-	said, err := (&icmp.Message{
-		Type: ipv4.ICMPTypeDestinationUnreachable, Code: codeTooLong, Body: &icmp.RawBody{Data: body},
-	}).Marshal(nil)
+	ip := &layers.IPv4{Version: 4, TTL: 64, Protocol: layers.IPProtocolUDP, SrcIP: from.Addr().AsSlice(), DstIP: to.Addr().AsSlice()}
+	udp := &layers.UDP{SrcPort: layers.UDPPort(from.Port()), DstPort: layers.UDPPort(to.Port())}
+	said := gopacket.NewSerializeBuffer()
+	err = errors.Join(udp.SetNetworkLayerForChecksum(ip),
+		gopacket.SerializeLayers(said, gopacket.SerializeOptions{FixLengths: true, ComputeChecksums: true}, &layers.ICMPv4{
+			TypeCode: layers.CreateICMPv4TypeCode(layers.ICMPv4TypeDestinationUnreachable, layers.ICMPv4CodeFragmentationNeeded),
+			Seq:      math.MaxUint16, // where RFC 1191 has what goes on this way, from now on for the other tests as well
+		}, ip, udp))
 	if err == nil {
-		_, err = router.WriteTo(said, &net.IPAddr{IP: from.Addr().AsSlice()})
+		_, err = router.WriteTo(said.Bytes(), &net.IPAddr{IP: from.Addr().AsSlice()})
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
 }
-
-// codeTooLong is "fragmentation needed and DF set" (RFC 792).
-const codeTooLong = 4
 
 // A client that says on, and has no answer, has another endpoint when its own is gone; that
 // it had none says nothing of an endpoint.
