@@ -52,16 +52,17 @@ func (m *mirrorAMQP) serve(conn net.Conn) {
 		if err != nil {
 			return
 		}
-		if kind != frameMethod { // of a message, which passes on unchanged
-			_, _ = conn.Write(appendFrame(nil, kind, amqpChannel, body))
-			continue
+		if kind != frameMethod {
+			continue // a heartbeat
 		}
 		got := method(binary.BigEndian.Uint32(body))
 		m.hear(got, body[4:])
 		if got == basicPublish && m.ends != nil && m.ends() {
 			return
 		}
-		c.answer(got, arguments{rest: body[4:]})
+		if err := c.answer(got, arguments{rest: body[4:]}); err != nil {
+			return
+		}
 	}
 }
 
@@ -78,7 +79,7 @@ func (c *mirrored) call(channel uint16, m method, args []byte) {
 	_, _ = c.conn.Write(methodFrame(channel, m, args)) // who has gone needs no answer
 }
 
-func (c *mirrored) answer(got method, args arguments) {
+func (c *mirrored) answer(got method, args arguments) error {
 	const ok = 1
 	switch got {
 	case connectionStartOK:
@@ -97,12 +98,36 @@ func (c *mirrored) answer(got method, args arguments) {
 		c.call(amqpChannel, basicConsumeOK, shortText(nil, c.tag))
 	case basicPublish:
 		_, exchange, key := args.short(), args.text(), args.text()
-		c.call(amqpChannel, basicDeliver, deliverArgs(c.tag, exchange, key))
+		return c.passOn(methodFrame(amqpChannel, basicDeliver, deliverArgs(c.tag, exchange, key)))
 	case channelClose:
 		c.call(amqpChannel, channelClose+ok, nil)
 	case connectionClose:
 		c.call(0, connectionClose+ok, nil)
 	}
+	return nil
+}
+
+// passOn takes a message to its end before it delivers any of it, as a broker does:
+// who publishes a large one does not read meanwhile.
+func (c *mirrored) passOn(message []byte) error {
+	for left, started := uint64(0), false; !started || left > 0; {
+		kind, body, err := readFrame(c.conn)
+		if err != nil {
+			return err
+		}
+		switch kind {
+		case frameContent:
+			const classAndWeight = 4
+			left, started = binary.BigEndian.Uint64(body[classAndWeight:]), true
+		case frameBody:
+			left -= uint64(len(body))
+		default:
+			continue // a heartbeat
+		}
+		message = appendFrame(message, kind, amqpChannel, body)
+	}
+	_, err := c.conn.Write(message)
+	return err
 }
 
 func readFrame(r io.Reader) (kind byte, body []byte, err error) {
