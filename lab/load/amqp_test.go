@@ -3,6 +3,7 @@ package load
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"io"
 	"net"
 	"slices"
@@ -110,23 +111,21 @@ func (c *mirrored) answer(got method, args arguments) error {
 // passOn takes a message to its end before it delivers any of it, as a broker does:
 // who publishes a large one does not read meanwhile.
 func (c *mirrored) passOn(message []byte) error {
-	for left, started := uint64(0), false; !started || left > 0; {
-		kind, body, err := readFrame(c.conn)
-		if err != nil {
-			return err
-		}
-		switch kind {
-		case frameContent:
-			const classAndWeight = 4
-			left, started = binary.BigEndian.Uint64(body[classAndWeight:]), true
-		case frameBody:
-			left -= uint64(len(body))
-		default:
-			continue // a heartbeat
-		}
-		message = appendFrame(message, kind, amqpChannel, body)
+	const classAndWeight = 4
+	kind, head, err := readFrame(c.conn)
+	if err != nil || kind != frameContent {
+		return errors.Join(err, errMalformed)
 	}
-	_, err := c.conn.Write(message)
+	message = appendFrame(message, frameContent, amqpChannel, head)
+	for left := int64(binary.BigEndian.Uint64(head[classAndWeight:])); left > 0; {
+		kind, body, err := readFrame(c.conn)
+		if err != nil || kind != frameBody {
+			return errors.Join(err, errMalformed)
+		}
+		message = appendFrame(message, frameBody, amqpChannel, body)
+		left -= int64(len(body))
+	}
+	_, err = c.conn.Write(message)
 	return err
 }
 

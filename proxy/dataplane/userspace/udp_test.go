@@ -149,7 +149,7 @@ func tooLong(t *testing.T, sender net.Addr, receiver string) {
 	err = errors.Join(udp.SetNetworkLayerForChecksum(ip),
 		gopacket.SerializeLayers(said, gopacket.SerializeOptions{FixLengths: true, ComputeChecksums: true}, &layers.ICMPv4{
 			TypeCode: layers.CreateICMPv4TypeCode(layers.ICMPv4TypeDestinationUnreachable, layers.ICMPv4CodeFragmentationNeeded),
-			Seq:      math.MaxUint16, // where RFC 1191 has what goes on this way, from now on for the other tests as well
+			Seq:      math.MaxUint16, // the MTU of the next hop (RFC 1191, section 4), which the kernel keeps: what later tests send fits
 		}, ip, udp))
 	if err == nil {
 		_, err = router.WriteTo(said.Bytes(), &net.IPAddr{IP: from.Addr().AsSlice()})
