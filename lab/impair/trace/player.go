@@ -1,6 +1,7 @@
 package trace
 
 import (
+	"cmp"
 	"math"
 	"slices"
 	"time"
@@ -98,10 +99,9 @@ func (p *Player) serialise(arrival int64, bytes int) (int64, time.Duration) {
 	now := max(arrival, p.free)
 	bits := float64(bytes) * 8
 	if bits > p.round { // whole rounds at once: one may be short and let next to nothing go
-		whole := math.Ceil(bits/p.round) - 1
-		bits -= whole * p.round
-		took := int64(whole) * int64(p.trace.Span)
-		p.began, now = p.began+took, now+took
+		rest := cmp.Or(math.Mod(bits, p.round), p.round)
+		took := int64(math.Round((bits-rest)/p.round)) * int64(p.trace.Span)
+		bits, p.began, now = rest, p.began+took, now+took
 	}
 	for {
 		end := p.began + int64(p.trace.ends(p.place))
@@ -110,10 +110,11 @@ func (p *Player) serialise(arrival int64, bytes int) (int64, time.Duration) {
 			continue
 		}
 		s := p.trace.Steps[p.place]
-		if takes := bits / s.Rate * 1e9; takes <= float64(end-now) { // a rate of 0 takes for ever
-			return now + int64(math.Ceil(takes)), s.Delay
+		could := s.Rate * float64(end-now) / 1e9
+		if bits <= could { // there are bits, so that the rate is not 0
+			return now + int64(math.Ceil(bits/s.Rate*1e9)), s.Delay
 		}
-		bits -= s.Rate * float64(end-now) / 1e9
+		bits -= could
 		now = end
 	}
 }

@@ -114,11 +114,12 @@ func (w *walker) send(arrival int64, bytes int) (left int64, delay time.Duration
 			continue
 		}
 		s := w.Steps[w.place]
-		if takes := bits / s.Rate * 1e9; takes <= float64(end-now) {
-			w.free = now + int64(math.Ceil(takes))
+		could := s.Rate * float64(end-now) / 1e9
+		if bits <= could {
+			w.free = now + int64(math.Ceil(bits/s.Rate*1e9))
 			return w.free, s.Delay
 		}
-		bits -= s.Rate * float64(end-now) / 1e9
+		bits -= could
 		now = end
 	}
 }

@@ -86,6 +86,7 @@ func FuzzRead(f *testing.F) {
 	f.Add([]byte("ms,mbit,delay_ms\n0,10,5\n100,0,7.5\n"))
 	f.Add([]byte("ms,mbit,delay_ms\n0,0,0\n0.999999,1e-6,0\n1,0,0\n")) // a bit in a million seconds
 	f.Add([]byte("ms,mbit,delay_ms\n0,1e-6,0\n1,1e-6,0\n"))
+	f.Add([]byte("ms,mbit,delay_ms\n0,-0,0\n1,1,0\n"))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		read, err := trace.Read(data)
 		if err != nil {
