@@ -137,7 +137,7 @@ func Longest(c experiment.Cell) time.Duration {
 	if c.Tool == experiment.ToolHey && c.Rate > 0 {
 		inTurn = heyRequests(c) / c.Threads
 	}
-	return c.Ramp.Std() + c.Duration.Std() + together(inTurn, c.Timeout.Std()+c.Think.Std())
+	return c.Ramp.Std() + c.Settle.Std() + c.Duration.Std() + together(inTurn, c.Timeout.Std()+c.Think.Std())
 }
 
 // together are n times one after the other, within timesMost.

@@ -121,7 +121,7 @@ type ask struct {
 }
 
 func asks() []ask {
-	const second = quantity.Duration(time.Second)
+	const second, settle = quantity.Duration(time.Second), "leave out the requests of the first 1s"
 	return []ask{
 		{"warm-up", func(c *experiment.Cell) { c.Warmup = 1 }, map[string]string{
 			"ab": "leave out requests that warm up", "wrk": "leave out requests that warm up",
@@ -166,6 +166,9 @@ func asks() []ask {
 			"ab":  "go on for 1.5s, only for multiples of 1s",
 			"hey": "request at several entries, each for as long", "jmeter": "request at several entries, each for as long",
 			"k6": "request at several entries, each for as long", "wrk": "request at several entries, each for as long",
+		}},
+		{"a load that settles", func(c *experiment.Cell) { c.Settle = second }, map[string]string{
+			"ab": settle, "hey": settle, "jmeter": settle, "k6": settle, "wrk": settle,
 		}},
 		{"many requests", func(c *experiment.Cell) { c.Iterations = 600_000 }, map[string]string{
 			"hey": "keep 1200000 requests, only 1000000",

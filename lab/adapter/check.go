@@ -60,6 +60,7 @@ func Unable(c experiment.Cell) (lacks []*UnableError) {
 		{c.Timed() && a.timed == 0, "ratio", "request at several entries, each for as long"},
 		{c.Timed() && !multiple(c.Duration.Std(), a.timed), "duration", fmt.Sprintf("go on for %s, only for multiples of %s", c.Duration, a.timed)},
 		{c.Rotate > 0, "rotate", "have its threads call one entry after another"},
+		{c.Settle > 0, "settle", "leave out the requests of the first " + c.Settle.String()},
 		{c.Warmup > 0 && !a.warmup, "warmup", "leave out requests that warm up"},
 		{c.Connection == experiment.ConnectionNew && !a.fresh, "connection", "time the dial of a new connection for each request"},
 		{c.Rate > 0 && !a.open, "rate", "send at a rate, only in a closed loop"},

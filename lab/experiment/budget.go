@@ -68,7 +68,7 @@ func (e *Experiment) Estimate(c Cell, path ...topology.Ref) time.Duration {
 	requests := c.Iterations + c.Warmup
 	total := request*float64(requests) + seconds(c.Think)*float64(max(requests-1, 0)) + seconds(c.Ramp)
 	if c.Duration > 0 {
-		total = seconds(c.Duration) + request // the last begins when that is over
+		total = seconds(c.Settle+c.Duration) + request // the last begins when that is over
 	}
 	if e.Substrate == SubstrateKubernetes {
 		total += podsStart.Seconds()

@@ -119,6 +119,9 @@ type Load struct {
 	// Rotate is after what time each thread of a ratio calls the next entry, again and
 	// again, with connection new.
 	Rotate quantity.Duration `yaml:"rotate,omitempty" json:"rotate,omitempty"`
+	// Settle is how long threads of a ratio request before duration begins; what they ask
+	// then is recorded but marked as warm-up.
+	Settle quantity.Duration `yaml:"settle,omitempty" json:"settle,omitempty"`
 	// Warmup requests per thread that are recorded but marked as warm-up.
 	Warmup int `yaml:"warmup,omitempty" json:"warmup,omitempty" jsonschema:"minimum=0,maximum=10000000"`
 	// Think is the time between an answer and the next request of a thread.
@@ -164,6 +167,8 @@ type OpenLoop struct {
 	// Rotate is after what time, in a closed one with a ratio, each thread calls the next
 	// of the topology's entries, again and again; 0 is never.
 	Rotate quantity.Duration `json:"rotate,omitempty"`
+	// Settle is how long the load of one with a ratio goes on before Duration begins.
+	Settle quantity.Duration `json:"settle,omitempty"`
 }
 
 // Sender is who sends the requests of a cell, how they speak and where they enter.

@@ -27,7 +27,7 @@ const (
 // ratio, think, rate, tool, protocol, connection; the last varies fastest.
 func (e *Experiment) Cells() []Cell {
 	cells := []Cell{{Iterations: e.Load.Iterations, Warmup: e.Load.Warmup, Ramp: e.Load.Ramp}}
-	cells[0].Duration, cells[0].Rotate = e.Load.Duration, e.Load.Rotate
+	cells[0].Duration, cells[0].Rotate, cells[0].Settle = e.Load.Duration, e.Load.Rotate, e.Load.Settle
 	if e.Load.open() {
 		cells[0].Arrivals = cmp.Or(e.Load.Arrivals, ArrivalsConstant)
 	}

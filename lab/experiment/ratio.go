@@ -99,6 +99,19 @@ func (c *checker) atEntries() {
 	within(c, "load.duration", []quantity.Duration{l.Duration}, 0, timeMax)
 }
 
+// settling checks a load of which the first requests do not count, by time.
+func (c *checker) settling() {
+	l := c.e.Load
+	within(c, "load.settle", []quantity.Duration{l.Settle}, 0, timeMax)
+	switch {
+	case l.Settle == 0:
+	case l.Ratio == nil:
+		c.add("load.settle", "add a ratio, or write warmup", "only a load with a ratio settles")
+	case l.Warmup != 0:
+		c.add("load.settle", "remove one of them", "warm-up is by settle or by warmup")
+	}
+}
+
 // rotation checks a load whose threads go from entry to entry.
 func (c *checker) rotation() {
 	l := c.e.Load

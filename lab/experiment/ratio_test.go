@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"skerry.dev/skerry/internal/quantity"
 	"skerry.dev/skerry/lab/experiment"
 )
 
@@ -35,6 +36,10 @@ func TestRatioCells(t *testing.T) {
 		if got := e.Estimate(c); got < 2*time.Second || got > 3*time.Second {
 			t.Errorf("cell %d takes %s, want its duration and its set-up", i, got)
 		}
+	}
+	e.Load.Settle = quantity.Duration(5 * time.Second)
+	if settled := e.Cells()[0]; e.Estimate(settled) < 7*time.Second || settled.ID() == cells[0].ID() {
+		t.Errorf("a cell that settles takes %s, by the name %s", e.Estimate(settled), settled.ID())
 	}
 	plain := read(t, "testdata/quickstart.yaml").Cells()[0]
 	if plain.Timed() || plain.AtEntries() != nil {

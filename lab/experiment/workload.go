@@ -215,6 +215,7 @@ func (c *checker) load() {
 		c.closedLoop()
 	}
 	c.rotation()
+	c.settling()
 	within(c, "load.warmup", []int{l.Warmup}, 0, iterationsMax)
 	within(c, "load.think", l.Think, 0, timeMax)
 	within(c, "load.ramp", []quantity.Duration{l.Ramp}, 0, timeMax)

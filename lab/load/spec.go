@@ -59,6 +59,8 @@ type OpenLoop struct {
 	// Rotate has each thread of such a load ask the next of the Targets, in their order,
 	// after that time and again after each; 0 has it stay. Connections are then New.
 	Rotate quantity.Duration `json:"rotate,omitempty"`
+	// Settle is how long such a load requests before Duration begins: those are warm-up.
+	Settle quantity.Duration `json:"settle,omitempty"`
 }
 
 // Work is what a request has the service do.
@@ -223,6 +225,10 @@ func (s Spec) checkClosed() error {
 		return fmt.Errorf("rotate %s is negative", s.Rotate)
 	case s.Rotate > 0 && (!s.timed() || s.Connection != New):
 		return errors.New("a load that rotates has targets, a duration and new connections")
+	case s.Settle < 0:
+		return fmt.Errorf("settle %s is negative", s.Settle)
+	case s.Settle > 0 && (!s.timed() || s.Warmup != 0):
+		return errors.New("a load that settles has targets and a duration, and no warmup")
 	case s.timed() && s.Iterations != 0:
 		return errors.New("a load with targets has either iterations or a duration")
 	case s.timed() && s.Ramp >= s.Duration:
@@ -252,8 +258,8 @@ func (s Spec) checkOpen() error {
 		return fmt.Errorf("%s for %s: %.3g requests lie outside 1 to %d", s.Rate, s.Duration, arrivals, int(arrivalsMax))
 	case s.Arrivals == Poisson && arrivals < poissonMin:
 		return fmt.Errorf("%s for %s: %.3g requests are below %d, and of so few poisson may draw none", s.Rate, s.Duration, arrivals, poissonMin)
-	case s.Rotate != 0:
-		return errors.New("a load with a rate has one target, and does not rotate")
+	case s.Rotate != 0 || s.Settle != 0:
+		return errors.New("a load with a rate has one target, and neither rotates nor settles")
 	case s.Arrivals != "" && s.Arrivals != Constant && s.Arrivals != Poisson:
 		return fmt.Errorf("arrivals %q are neither %s nor %s", s.Arrivals, Constant, Poisson)
 	}

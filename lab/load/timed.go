@@ -20,8 +20,9 @@ const pageRows = 1024
 type shift struct {
 	plan    *plan
 	opening *opening
-	// begun is when it began, end when nothing begins any more, CLOCK_MONOTONIC ns.
-	begun, end int64
+	// begun is when it began, settled from when on requests count, end when nothing begins
+	// any more, CLOCK_MONOTONIC ns.
+	begun, settled, end int64
 	// room is how many requests more may be kept.
 	room int
 	// pages of each thread.
@@ -31,7 +32,11 @@ type shift struct {
 // timedLoop starts the threads, evenly over the ramp.
 func timedLoop(l *loop, p *plan, first *opening) *shift {
 	now := l.watch.now()
-	s := &shift{plan: p, opening: first, begun: now, end: now + int64(p.Duration), room: p.most, pages: make([][]*book, p.threads())}
+	settled := now + int64(p.Settle)
+	s := &shift{
+		plan: p, opening: first, begun: now, settled: settled, end: settled + int64(p.Duration),
+		room: p.most, pages: make([][]*book, p.threads()),
+	}
 	for i := range p.threads() {
 		l.start(func(r *routine) {
 			if r.sleep(p.startsAfter(i)) {
@@ -52,6 +57,7 @@ func (t *thread) timed(s *shift) {
 		if !goesOn {
 			return
 		}
+		row.Warmup = row.Warmup || row.ScheduledNs < s.settled
 		s.enter(i, row, times)
 		t.note(row.Error)
 		pause = t.pause(row)
@@ -61,7 +67,7 @@ func (t *thread) timed(s *shift) {
 // enter writes request i of a thread, or ends the load where no more may be kept.
 func (s *shift) enter(i int, row sample.Request, times stamps) {
 	if s.room == 0 {
-		s.opening.stop(fmt.Errorf("more than %d requests before %s were over: no file of samples holds them", s.plan.most, s.plan.Duration))
+		s.opening.stop(fmt.Errorf("more than %d requests before %s were over: no file of samples holds them", s.plan.most, s.plan.Settle+s.plan.Duration))
 		return
 	}
 	s.room--

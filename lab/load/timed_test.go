@@ -76,6 +76,33 @@ func TestRotates(t *testing.T) {
 	}
 }
 
+// What a load asks while it settles is warm-up, and its time begins after that.
+func TestSettles(t *testing.T) {
+	const settle, duration = 300 * time.Millisecond, 200 * time.Millisecond
+	target, _ := counting(t, time.Millisecond)
+	rows := run(t, Spec{
+		Targets: []Target{{target, 2}}, Workload: workload.HelloWorld, Timeout: patience,
+		OpenLoop: OpenLoop{Duration: quantity.Duration(duration), Settle: quantity.Duration(settle)},
+	})
+	counted := 0
+	for i, r := range rows {
+		at := time.Duration(r.ScheduledNs - rows[0].ScheduledNs)
+		if at > settle+duration {
+			t.Errorf("row %d is due after %s: %+v", i, at, r)
+		}
+		if !r.Warmup {
+			counted++
+		}
+		// The loop began at most a moment before its first request.
+		if early := at < settle-50*time.Millisecond; early && !r.Warmup || at >= settle && r.Warmup {
+			t.Errorf("row %d, due after %s: %+v", i, at, r)
+		}
+	}
+	if counted == 0 || counted == len(rows) {
+		t.Errorf("%d of %d rows count", counted, len(rows))
+	}
+}
+
 // A loop by time has its threads go on until it is over, and ends when the last request
 // is answered. The fast target has more of them, since no thread waits for another.
 func TestTimedLoop(t *testing.T) {

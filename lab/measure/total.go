@@ -66,17 +66,23 @@ func totalOf(t sample.Summary) Summary {
 // Within takes for the rate what a closed loop by time has answered in its time: a
 // request that was begun in it and answered later counts for the rest of the figures
 // alone, since other threads had ended by then. The time is from when the first request
-// was due, of which the warm-up is left out.
-func (g *Gathered) Within(requests []sample.Request, lasted time.Duration) {
+// was due, or of a load that settles from so long after that, when others of its requests
+// are under way: those that are answered in its time count for the rate. Other warm-up is
+// left out.
+func (g *Gathered) Within(requests []sample.Request, settled, lasted time.Duration) {
 	var all span
 	begin := int64(math.MaxInt64)
 	for _, r := range requests {
 		all.add(r)
 		begin = min(begin, r.ScheduledNs)
 	}
+	if begin += int64(settled); settled > 0 {
+		all.from = begin
+	}
 	all.to, all.answered = begin+int64(lasted), 0
 	for _, r := range requests {
-		if !r.Warmup && r.Error == "" && r.LastByteNs <= all.to {
+		counts := !r.Warmup || settled > 0 && r.LastByteNs > begin
+		if counts && r.Error == "" && r.LastByteNs <= all.to {
 			all.answered++
 		}
 	}

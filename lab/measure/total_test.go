@@ -54,7 +54,7 @@ func TestWithin(t *testing.T) {
 	}
 	rate := func() float64 {
 		g := measure.Gather(rows)
-		g.Within(rows, time.Second)
+		g.Within(rows, 0, time.Second)
 		if got := measure.Pool([]*measure.Gathered{g}).Rates[0]; got != g.Rate() {
 			t.Errorf("claims see %v, the table %v", got, g.Rate())
 		}
@@ -74,6 +74,24 @@ func TestWithin(t *testing.T) {
 	rows = rows[:1]
 	if got := rate(); got != 0 {
 		t.Errorf("nothing but warm-up: %v a second", got)
+	}
+}
+
+// Of a load that settles the rate is what was answered in its time, whenever it was asked.
+func TestWithinSettled(t *testing.T) {
+	const ms, settle = int64(time.Millisecond), 250 * time.Millisecond
+	var rows []sample.Request
+	for i := range int32(10) { // 100 ms each; two are warm-up, and the third, answered in time
+		begin := 7_000*ms + int64(i)*100*ms
+		rows = append(rows, sample.Request{Index: 1, ScheduledNs: begin, LastByteNs: begin + 100*ms, Warmup: begin < 7_000*ms+int64(settle)})
+	}
+	g := measure.Gather(rows)
+	g.Within(rows, settle, 500*time.Millisecond)
+	if g.Rate() != 10 {
+		t.Errorf("5 answers in half a second: %v a second", g.Rate())
+	}
+	if n := g.Summary().N; n != 7 {
+		t.Errorf("%d response times, want those of 7 requests that were asked in its time or later", n)
 	}
 }
 

@@ -61,6 +61,7 @@ func conditions() []factor {
 		{"arrivals", func(c experiment.Cell) string { return c.Arrivals }},
 		{"duration", func(c experiment.Cell) string { return unlessZero(c.Duration) }},
 		{"rotate", func(c experiment.Cell) string { return unlessZero(c.Rotate) }},
+		{"settle", func(c experiment.Cell) string { return unlessZero(c.Settle) }},
 		{"iterations", iterationsOf},
 		{"warmup", func(c experiment.Cell) string { return unlessOpen(c, strconv.Itoa(c.Warmup)) }},
 		{"timeout", timeoutOf},

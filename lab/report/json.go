@@ -191,6 +191,7 @@ type openLoop struct {
 	Arrivals   string  `json:"arrivals,omitempty"`
 	DurationMs float64 `json:"duration_ms,omitempty"`
 	RotateMs   float64 `json:"rotate_ms,omitempty"`
+	SettleMs   float64 `json:"settle_ms,omitempty"`
 }
 
 type times struct {
@@ -324,7 +325,10 @@ func conditionOf(c experiment.Cell) condition {
 		Scenario: c.Scenario.Name, Unit: unitOf(c.Scenario), System: c.System, Workload: c.Workload,
 		SizeBytes: int64(c.Size), TimeMs: inMs(c.Time.Std()), MemoryBytes: int64(c.Memory),
 		Threads: c.Threads, ThinkMs: inMs(c.Think.Std()), sender: sender{c.SentBy(), c.Speaks(), c.Ratio}, Connection: c.Connection,
-		Iterations: c.Iterations, openLoop: openLoop{Rate: unlessClosed(c, c.Rate.String()), Arrivals: c.Arrivals, DurationMs: inMs(c.Duration.Std()), RotateMs: inMs(c.Rotate.Std())},
+		Iterations: c.Iterations, openLoop: openLoop{
+			Rate: unlessClosed(c, c.Rate.String()), Arrivals: c.Arrivals,
+			DurationMs: inMs(c.Duration.Std()), RotateMs: inMs(c.Rotate.Std()), SettleMs: inMs(c.Settle.Std()),
+		},
 		Warmup: c.Warmup, TimeoutMs: inMs(c.Timeout.Std()),
 	}
 }

@@ -254,7 +254,7 @@ func (c *collection) addRequests(r Repetition, requests []sample.Request) {
 		}
 		threads = 0 // an open loop keeps no number of requests under way
 	case c.cell.Timed():
-		g.Within(requests, c.cell.Duration.Std())
+		g.Within(requests, c.cell.Settle.Std(), c.cell.Duration.Std())
 		observed.Rate = g.Rate()
 	default:
 		g.ByThread(requests)

@@ -56,7 +56,7 @@ func turnBytes(c experiment.Cell) float64 {
 	requests := float64(c.Threads) * float64(c.Iterations+c.Warmup)
 	switch {
 	case c.Timed():
-		requests = min(timedRate*c.Duration.Std().Seconds(), timedMost)
+		requests = min(timedRate*(c.Settle+c.Duration).Std().Seconds(), timedMost)
 	case c.Rate > 0:
 		requests = float64(c.Rate) * c.Duration.Std().Seconds()
 	}
