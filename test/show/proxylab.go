@@ -21,7 +21,7 @@ const costSystem = "skerry-proxy:cost"
 // cases of fewer systems; proxyFaults are of a node, a proxy and a control plane that go.
 var (
 	proxyExperiments = []string{"rap-f6", "rap-f7", "rap-f8", "rap-f8-few", "rap-burst", "rap-broken", "rap-slow-node"}
-	proxyAsides      = []string{"rap-f5", "rap-f6-near", "rap-f7-one", "rap-f7-many", "rap-f8-pair", "rap-burst-pair", "rap-open-loop", "rap-metrics", "rap-metrics-pair"}
+	proxyAsides      = []string{"rap-f5", "rap-f6-near", "rap-f7-one", "rap-f7-many", "rap-f8-pair", "rap-burst-pair", "rap-open-loop", "rap-metrics", "rap-metrics-pair", "rap-metrics-fresh"}
 	proxyFaults      = []string{"kubernetes-proxy-faults", "kubernetes-proxy-plane-gone"}
 )
 
