@@ -106,7 +106,7 @@ func (c *checker) settling() {
 	switch {
 	case l.Settle == 0:
 	case l.Ratio == nil:
-		c.add("load.settle", "add a ratio, or write warmup", "only a load with a ratio settles")
+		c.add("load.settle", "add a ratio, or remove it", "only a load with a ratio settles")
 	case l.Warmup != 0:
 		c.add("load.settle", "remove one of them", "warm-up is by settle or by warmup")
 	}
