@@ -74,6 +74,7 @@ func command() *cobra.Command {
 	f.Uint16Var(&config.Port, "port", 4480, "port where brought connections of TCP arrive")
 	f.Uint16Var(&config.CopyPort, "copy-loop-port", 4483, "port where those of Services with the data plane copy-loop arrive")
 	f.Uint16Var(&config.ReportPort, "report-port", 4481, "port of UDP where proxies report to each other")
+	f.Uint16Var(&config.RefusePort, "refuse-port", 4484, "port where nobody listens, which refuses who calls a Service without endpoints")
 	f.StringVar(&config.Keys, "keys", "", "folder of the keys that sign reports, each a file; without it none are sent")
 	f.StringVar(&config.Groups, "cgroups", "/sys/fs/cgroup", "folder where the node's control groups are")
 	f.StringVar(&config.Admin, "admin", "", "ADDRESS:PORT of the loopback that answers /metrics, /healthz, /readyz, /v1/explain and /debug/pprof/")
@@ -91,7 +92,7 @@ func check(c agent.Config) error {
 	switch {
 	case c.Node == "":
 		return errors.New("--node names no node")
-	case c.Port == 0 || c.CopyPort == 0 || c.ReportPort == 0:
+	case c.Port == 0 || c.CopyPort == 0 || c.ReportPort == 0 || c.RefusePort == 0:
 		return errors.New("0 is no port that connections can be brought to")
 	case c.Drain < 0:
 		return fmt.Errorf("--drain %s is less than 0s", c.Drain)

@@ -78,6 +78,16 @@ func Bind(fd int, at netip.AddrPort) error {
 	return nil
 }
 
+// Connect begins a connection: an error of EINPROGRESS is none.
+func Connect(fd int, to netip.AddrPort) error {
+	raw, size := Address(to)
+	_, _, errno := syscall.RawSyscall(unix.SYS_CONNECT, uintptr(fd), uintptr(unsafe.Pointer(&raw)), size) //nolint:gosec // connect reads it
+	if errno != 0 && errno != unix.EINPROGRESS {
+		return os.NewSyscallError("connect", errno)
+	}
+	return nil
+}
+
 // Family is that of an address's sockets.
 func Family(a netip.Addr) int {
 	if a.Unmap().Is4() {

@@ -34,10 +34,12 @@ type Config struct {
 	// Here are its addresses, at most one a family: connections are brought there.
 	Here []netip.Addr `json:"here"`
 	// Port is where brought connections of TCP arrive, CopyPort where those for the copy
-	// loop do, ReportPort where reports do.
+	// loop do, ReportPort where reports do. At RefusePort nobody listens: who calls a Service
+	// without endpoints is brought there.
 	Port       uint16 `json:"port"`
 	CopyPort   uint16 `json:"copyLoopPort"`
 	ReportPort uint16 `json:"reportPort"`
+	RefusePort uint16 `json:"refusePort"`
 	// Keys is a folder of the keys that sign reports; "" is none, and no reports.
 	Keys string `json:"keys"`
 	// Groups is where the node's control groups are.
@@ -106,10 +108,11 @@ type capturer interface {
 	Close() error
 }
 
-// planes are who carries.
+// planes are who carries, and who refuses.
 type planes struct {
-	plane *userspace.Plane
-	loop  *copyloop.Plane
+	plane   *userspace.Plane
+	loop    *copyloop.Plane
+	refusal *capture.Refusal
 }
 
 // Run serves until ctx ends, and on until what was open then has ended, for as long as Drain
@@ -147,6 +150,9 @@ func (a *agent) open() (err error) {
 		return err
 	}
 	a.rules = rules
+	if a.refusal, err = capture.Refuse(a.Here, a.RefusePort); err != nil {
+		return err
+	}
 	if a.pods.groups, err = usage.New(a.Groups, usage.Cores()); err != nil {
 		a.log.Warn("the usage of pods is not known: policies go without it", "reason", err)
 	}
@@ -172,6 +178,9 @@ func (a *agent) close() (err error) {
 	}
 	if a.rules != nil {
 		err = a.rules.Close()
+	}
+	if a.refusal != nil {
+		err = errors.Join(err, a.refusal.Close())
 	}
 	if a.link != nil {
 		err = errors.Join(err, a.link.Close())

@@ -13,6 +13,7 @@ import (
 	"os"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -129,7 +130,7 @@ func beginWith(t *testing.T, c cluster, drain time.Duration) (end, wait func()) 
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	config := agent.Config{
-		Node: "n1", Here: []netip.Addr{netip.MustParseAddr("10.1.0.1")}, Port: 4480, CopyPort: 4483, ReportPort: 4481,
+		Node: "n1", Here: []netip.Addr{netip.MustParseAddr("10.1.0.1")}, Port: 4480, CopyPort: 4483, ReportPort: 4481, RefusePort: 4484,
 		Groups: "/sys/fs/cgroup", Admin: "127.0.0.1:4482", Drain: drain,
 	}
 	go func() { done <- agent.Run(ctx, config, c, slog.New(slog.NewTextHandler(t.Output(), nil))) }()
@@ -154,7 +155,8 @@ func TestService(t *testing.T) {
 	c := cluster{changes: make(chan snapshot.Change, 10), refused: make(chan string, 10)}
 	c.changes <- web("10.1.0.11", "10.1.0.12")
 	stop := proxy(t, c)
-	for network, at := range map[string][]string{"tcp": {"10.96.0.5:80", "10.1.0.1:30080"}, "udp": {"10.96.0.5:53", "10.1.0.1:30053"}} {
+	calls := map[string][]string{"tcp": {"10.96.0.5:80", "10.1.0.1:30080"}, "udp": {"10.96.0.5:53", "10.1.0.1:30053"}}
+	for network, at := range calls {
 		for _, a := range at {
 			both(t, network, a)
 		}
@@ -165,12 +167,19 @@ func TestService(t *testing.T) {
 	observe(t)
 	healthy(t, http.StatusOK, `"localEndpoints":2`)
 	c.changes <- web()
-	await(t, "nobody serves", func() bool { return ask("tcp", "10.96.0.5:80") == "" })
+	for network, at := range calls {
+		for _, a := range at {
+			await(t, network+" "+a+" is refused", func() bool {
+				_, err := askWithin(network, a, soon)
+				return errors.Is(err, syscall.ECONNREFUSED)
+			})
+		}
+	}
 	healthy(t, http.StatusServiceUnavailable, `"localEndpoints":0`)
 	c.changes <- web("10.1.0.12")
 	await(t, "only the second pod answers", func() bool {
 		for range 4 {
-			if ask("tcp", "10.96.0.5:80") != "10.1.0.12" {
+			if ask("tcp", "10.96.0.5:80") != "10.1.0.12" || ask("udp", "10.96.0.5:53") != "10.1.0.12" {
 				return false
 			}
 		}
@@ -403,18 +412,18 @@ func observe(t *testing.T) {
 	}
 }
 
-// healthy asks as a load balancer does whether the node has endpoints.
+// healthy waits until a load balancer is told this of the node, which is soon after clients are.
 func healthy(t *testing.T, status int, part string) {
 	t.Helper()
-	answer, err := http.Get("http://10.1.0.1:31000/healthz")
-	if err != nil {
-		t.Fatal(err)
-	}
-	body, _ := io.ReadAll(answer.Body)
-	_ = answer.Body.Close()
-	if answer.StatusCode != status || !strings.Contains(string(body), part) || !strings.Contains(string(body), `"name":"web"`) {
-		t.Errorf("the health check port answers %s, %s", answer.Status, body)
-	}
+	await(t, fmt.Sprintf("the health check port answers %d, %s", status, part), func() bool {
+		answer, err := http.Get("http://10.1.0.1:31000/healthz")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer answer.Body.Close()
+		body, _ := io.ReadAll(answer.Body)
+		return answer.StatusCode == status && strings.Contains(string(body), part) && strings.Contains(string(body), `"name":"web"`)
+	})
 }
 
 // both waits until either pod has answered at an address.
@@ -427,9 +436,12 @@ func both(t *testing.T, network, at string) {
 	})
 }
 
+// soon is how long who answers may take for it.
+const soon = 300 * time.Millisecond
+
 // ask is who answers at an address soon; "" is nobody.
 func ask(network, at string) string {
-	who, _ := askWithin(network, at, 300*time.Millisecond)
+	who, _ := askWithin(network, at, soon)
 	return who
 }
 

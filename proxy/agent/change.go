@@ -102,7 +102,7 @@ func (a *agent) peers() map[string]netip.AddrPort {
 // bring has the kernel bring what clients call now.
 func (a *agent) bring() {
 	targets, lacking := map[frontKey]netip.AddrPort{}, false
-	want := a.table.Fronts(func(p snapshot.Protocol, service *snapshot.Service, at netip.AddrPort, by route.Entry) uint16 {
+	want := a.table.Fronts(a.RefusePort, func(p snapshot.Protocol, service *snapshot.Service, at netip.AddrPort, by route.Entry) uint16 {
 		switch {
 		case p == snapshot.TCP && service.Options.Dataplane == snapshot.DataplaneCopyLoop:
 			return a.CopyPort

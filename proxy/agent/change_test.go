@@ -91,6 +91,9 @@ func TestHealthPortTaken(t *testing.T) {
 	}
 }
 
+// dns are the ports of a Service of UDP.
+var dns = []snapshot.Port{{Protocol: snapshot.UDP, Port: 53, Endpoints: []snapshot.Endpoint{{Addr: netip.MustParseAddrPort("10.1.0.11:53"), Node: "n1", Ready: true}}}}
+
 // A port of UDP that cannot be opened is tried again each second.
 func TestFrontRefused(t *testing.T) {
 	key := snapshot.Key{Namespace: "default", Name: "dns"}
@@ -104,7 +107,7 @@ func TestFrontRefused(t *testing.T) {
 		table: dispatch.NewTable("n1", func() time.Duration { return 0 }), health: &health{}, fronts: map[frontKey]openFront{}, planes: planes{plane: ended},
 	}
 	a.change(snapshot.Change{Services: map[snapshot.Key]*snapshot.Service{key: {
-		Key: key, ClusterIPs: []netip.Addr{netip.MustParseAddr("10.96.0.53")}, Ports: []snapshot.Port{{Protocol: snapshot.UDP, Port: 53}},
+		Key: key, ClusterIPs: []netip.Addr{netip.MustParseAddr("10.96.0.53")}, Ports: dns,
 	}}})
 	if phase := a.phase.Load(); rules.brought != 0 || phase != behind {
 		t.Errorf("what no front takes is brought, and the proxy is %s", phase)
@@ -128,7 +131,7 @@ func TestFrontOfAnotherAddress(t *testing.T) {
 	}
 	serve := func(at string) {
 		a.change(snapshot.Change{Services: map[snapshot.Key]*snapshot.Service{key: {
-			Key: key, ExternalIPs: []netip.Addr{netip.MustParseAddr(at)}, Ports: []snapshot.Port{{Protocol: snapshot.UDP, Port: 53}},
+			Key: key, ExternalIPs: []netip.Addr{netip.MustParseAddr(at)}, Ports: dns,
 		}}})
 	}
 	serve("192.0.2.1")

@@ -63,8 +63,8 @@ func NewTable(node string, now func() time.Duration) *Table {
 	}
 }
 
-// Update takes a change, and says whether clients are to be brought from other fronts than
-// before. Connections under way stay where they are.
+// Update takes a change, and says whether Fronts are others than before. Connections under way
+// stay where they are.
 func (t *Table) Update(c snapshot.Change) (fronts bool, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -72,6 +72,7 @@ func (t *Table) Update(c snapshot.Change) (fronts bool, err error) {
 	var errs []error
 	for key, s := range c.Services {
 		was := t.services[key]
+		served := was.served()
 		if was != nil {
 			t.withdraw(was)
 		}
@@ -84,6 +85,7 @@ func (t *Table) Update(c snapshot.Change) (fronts bool, err error) {
 			continue
 		}
 		errs = append(errs, t.put(key, s, was))
+		fronts = fronts || !slices.Equal(served, t.services[key].served())
 	}
 	if moved {
 		for key, s := range t.services {
@@ -246,13 +248,19 @@ func (t *Table) withdraw(s *service) {
 }
 
 // Fronts are where clients call: for each the proxy's port, as of says, or 0 for what is
-// not to be brought. A node's port is of no address.
-func (t *Table) Fronts(of func(p snapshot.Protocol, service *snapshot.Service, at netip.AddrPort, by route.Entry) uint16) capture.Wanted {
+// not to be brought; where nobody serves, that which refuses. A node's port is of no address.
+func (t *Table) Fronts(refuses uint16, of func(p snapshot.Protocol, service *snapshot.Service, at netip.AddrPort, by route.Entry) uint16) capture.Wanted {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	w := capture.Wanted{Services: map[capture.Service]uint16{}, NodePorts: map[capture.NodePort]uint16{}}
+	portOf := func(f *front, p snapshot.Protocol, at netip.AddrPort) uint16 {
+		if !f.port.served(f.entry) {
+			return refuses
+		}
+		return of(p, f.port.service, at, f.entry)
+	}
 	for at, f := range t.addresses.fronts {
-		if to := of(at.Protocol, f.port.service, at.At, f.entry); to != 0 {
+		if to := portOf(f, at.Protocol, at.At); to != 0 {
 			w.Services[at] = to
 		}
 	}
@@ -261,7 +269,7 @@ func (t *Table) Fronts(of func(p snapshot.Protocol, service *snapshot.Service, a
 		if at.Is6 {
 			anywhere = netip.IPv6Unspecified()
 		}
-		if to := of(at.Protocol, f.port.service, netip.AddrPortFrom(anywhere, at.Port), f.entry); to != 0 {
+		if to := portOf(f, at.Protocol, netip.AddrPortFrom(anywhere, at.Port)); to != 0 {
 			w.NodePorts[at] = to
 		}
 	}

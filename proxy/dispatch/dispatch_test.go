@@ -9,9 +9,7 @@ import (
 	"time"
 
 	"skerry.dev/skerry/proxy/balance"
-	"skerry.dev/skerry/proxy/capture"
 	"skerry.dev/skerry/proxy/dispatch"
-	"skerry.dev/skerry/proxy/route"
 	"skerry.dev/skerry/proxy/snapshot"
 )
 
@@ -376,53 +374,6 @@ func TestZone(t *testing.T) {
 	update(t, table, snapshot.Change{Nodes: map[string]*snapshot.Node{"n2": nil}})
 	if n := table.Nodes(); len(n) != 1 || n["n1"][0].String() != "10.1.0.1" {
 		t.Errorf("nodes are %v", n)
-	}
-}
-
-func TestFronts(t *testing.T) {
-	table, _ := tableOf(t, service(func(s *snapshot.Service) { s.ExternalIPs = []netip.Addr{netip.MustParseAddr("192.0.2.1")} }, endpoint("10.0.1.1", "n1")))
-	w := table.Fronts(func(_ snapshot.Protocol, _ *snapshot.Service, at netip.AddrPort, by route.Entry) uint16 {
-		if by == route.ExternalIP {
-			return 0
-		}
-		return 4480
-	})
-	four := capture.NodePort{Protocol: snapshot.TCP, Port: 30080}
-	if len(w.Services) != 1 || len(w.NodePorts) != 1 || w.NodePorts[four] != 4480 {
-		t.Errorf("%+v", w)
-	}
-}
-
-// Of two Services that want one address it is for the first by name; for the other when that
-// goes, whatever became of either before.
-func TestOneAddressOfTwo(t *testing.T) {
-	shared := netip.MustParseAddrPort("192.0.2.1:80")
-	of := func(name, cluster, endpointAt string) snapshot.Change {
-		key := snapshot.Key{Namespace: "default", Name: name}
-		c := service(func(s *snapshot.Service) {
-			s.Key, s.ExternalIPs, s.ClusterIPs, s.Ports[0].NodePort = key, []netip.Addr{shared.Addr()}, []netip.Addr{netip.MustParseAddr(cluster)}, 0
-		}, endpoint(endpointAt, "n1"))
-		return snapshot.Change{Services: map[snapshot.Key]*snapshot.Service{key: c.Services[web]}}
-	}
-	blue, green := of("blue", "10.96.0.7", "10.0.1.1"), of("green", "10.96.0.8", "10.0.1.2")
-	table, _ := tableOf(t, green)
-	is := func(want string) {
-		t.Helper()
-		if got := chosen(t, table, shared, client); got != want {
-			t.Errorf("it goes to %s, not %s", got, want)
-		}
-	}
-	is("10.0.1.2")
-	update(t, table, blue)
-	is("10.0.1.1")
-	update(t, table, of("green", "10.96.0.8", "10.0.1.3"))
-	is("10.0.1.1")
-	if fronts, err := table.Update(snapshot.Change{Services: map[snapshot.Key]*snapshot.Service{{Namespace: "default", Name: "blue"}: nil}}); !fronts || err != nil {
-		t.Errorf("fronts %v, %v", fronts, err)
-	}
-	is("10.0.1.3")
-	if w := table.Fronts(func(snapshot.Protocol, *snapshot.Service, netip.AddrPort, route.Entry) uint16 { return 4480 }); len(w.Services) != 2 {
-		t.Errorf("%+v", w)
 	}
 }
 

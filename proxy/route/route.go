@@ -58,6 +58,15 @@ func orEnding(some, all []snapshot.Endpoint) []snapshot.Endpoint {
 	return where(all, func(e snapshot.Endpoint) bool { return e.Serving && e.Terminating })
 }
 
+// Serve says whether somebody may serve a client that calls by an entry. Of others than ClusterIP
+// Local does not matter: it is of some clients alone, and where it has endpoints Cluster has some.
+func (r Routes) Serve(s *snapshot.Service, by Entry) bool {
+	if by == ClusterIP && s.InternalLocal {
+		return len(r.Local) > 0
+	}
+	return len(r.Cluster) > 0
+}
+
 // An Entry is by what address clients call a Service.
 type Entry int
 

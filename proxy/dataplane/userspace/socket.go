@@ -58,7 +58,7 @@ func call(to netip.AddrPort, says bool, mark int32) (fd int, err error) {
 		set(fd, unix.IPPROTO_TCP, unix.TCP_QUICKACK, 0)
 	}
 	setMark(fd, mark)
-	if err := connect(fd, to); err != nil {
+	if err := socket.Connect(fd, to); err != nil {
 		release(fd)
 		return -1, err
 	}

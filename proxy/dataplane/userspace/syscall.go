@@ -25,16 +25,6 @@ func accept(listener int) (fd int, from netip.AddrPort, errno syscall.Errno) {
 	return int(n), socket.AddressOf(raw), 0 //nolint:gosec // a descriptor
 }
 
-// connect begins a connection: an error of EINPROGRESS is none.
-func connect(fd int, to netip.AddrPort) error {
-	raw, size := socket.Address(to)
-	_, _, errno := syscall.RawSyscall(unix.SYS_CONNECT, uintptr(fd), uintptr(unsafe.Pointer(&raw)), size) //nolint:gosec // connect reads it
-	if errno != 0 && errno != unix.EINPROGRESS {
-		return errno
-	}
-	return nil
-}
-
 // receive takes a datagram, and says who sent it.
 func receive(fd int, into []byte) (n int, from netip.AddrPort, errno syscall.Errno) {
 	var raw [unix.SizeofSockaddrInet6]byte

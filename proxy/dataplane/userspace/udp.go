@@ -138,19 +138,31 @@ func (l *loop) forward(f *front) {
 		if errno != 0 {
 			return
 		}
+		if !l.pass(f, client, l.scratch[:n]) {
+			l.counts.dropped.Add(1)
+		}
+	}
+}
+
+// pass sends a client's datagram on; false where nobody may serve it. The kernel does not send
+// one where it tells that the one before was refused: then it goes to another endpoint, whose
+// socket is new and has nothing to tell.
+func (l *loop) pass(f *front, client netip.AddrPort, datagram []byte) bool {
+	for range 2 {
 		s := f.sessions[client]
 		if s == nil {
 			if s = l.session(f, client); s == nil {
-				l.counts.dropped.Add(1)
-				continue
+				return false
 			}
 		}
 		l.used(s)
-		l.counts.in.Add(int64(n))
-		if _, errno := socket.Send(s.fd, l.scratch[:n]); errno == unix.ECONNREFUSED {
-			l.refuses(s)
+		if _, errno := socket.Send(s.fd, datagram); errno != unix.ECONNREFUSED {
+			break
 		}
+		l.refuses(s)
 	}
+	l.counts.in.Add(int64(len(datagram)))
+	return true
 }
 
 // session begins one; nil where nobody may serve the client. Where there are as many as may
@@ -186,7 +198,7 @@ func (l *loop) reach(to netip.AddrPort) (fd int, err error) {
 		return -1, err
 	}
 	setMark(fd, l.plane.config.Mark)
-	if err = connect(fd, to); err == nil {
+	if err = socket.Connect(fd, to); err == nil {
 		err = l.watch(fd, unix.EPOLLIN)
 	}
 	if err != nil {

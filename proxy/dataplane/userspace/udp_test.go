@@ -83,21 +83,52 @@ func TestDatagrams(t *testing.T) {
 	}
 }
 
-// A client whose endpoint refuses has another one then.
-func TestDatagramsRefused(t *testing.T) {
+// refusing is an address where nobody takes datagrams.
+func refusing(t *testing.T) string {
+	t.Helper()
 	gone, err := net.ListenUDP("udp", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 9)})
 	if err != nil {
 		t.Fatal(err)
 	}
 	_ = gone.Close()
+	return gone.LocalAddr().String()
+}
+
+// A client whose endpoint refuses has another one then.
+func TestDatagramsRefused(t *testing.T) {
 	c := planetest.New()
-	c.ServeFirst(gone.LocalAddr().String(), prefixed(t, "b"))
+	c.ServeFirst(refusing(t), prefixed(t, "b"))
 	p, _ := planeOf(t, c, Config{})
 	_, at := openFront(t, p)
 	if got := ask(t, dialUDP(t, at), "x"); got != "bx" {
 		t.Errorf("got %q", got)
 	}
 	conntest.Await(t, "one has failed", func() bool { return c.Count(dataplane.Failed) == 1 })
+}
+
+// A datagram that the kernel does not send, since it has to tell that the one before was refused,
+// is not lost.
+func TestDatagramAfterRefusal(t *testing.T) {
+	c := planetest.New()
+	c.ServeFirst(refusing(t), prefixed(t, "b"))
+	p, _ := planeOf(t, c, Config{})
+	_, at := openFront(t, p)
+	client := dialUDP(t, at)
+	from := client.LocalAddr().(*net.UDPAddr).AddrPort()
+	p.loops[0].tell(func(l *loop) {
+		f := l.frontAt(at)
+		l.pass(f, from, []byte("x"))
+		refused := []unix.PollFd{{Fd: int32(f.sessions[from].fd)}} //nolint:gosec // a descriptor
+		for errno := error(unix.EINTR); errno == unix.EINTR; {     //nolint:errorlint // poll's own
+			_, errno = unix.Poll(refused, int(patience.Milliseconds()))
+		}
+		l.pass(f, from, []byte("y"))
+	})
+	_ = client.SetReadDeadline(time.Now().Add(patience))
+	b := make([]byte, 100)
+	if n, err := client.Read(b); string(b[:n]) != "by" {
+		t.Errorf("the second datagram got %q, %v", b[:n], err)
+	}
 }
 
 // That a datagram was too long for the way ends no session, since it is no word of the
