@@ -32,10 +32,10 @@ func TestFrontsRefused(t *testing.T) {
 	external := func(s *snapshot.Service) { s.ExternalLocal = true }
 	table, _ := tableOf(t, service(nil, here))
 	for _, c := range []struct {
-		name        string
-		change      snapshot.Change
-		fronts      bool
-		address, by uint16 // its own, and the node's port
+		name              string
+		change            snapshot.Change
+		fronts            bool
+		address, nodePort uint16
 	}{
 		{"another serves", service(nil, far), false, carries, carries},
 		{"nobody does", service(nil), true, refuses, refuses},
@@ -49,9 +49,9 @@ func TestFrontsRefused(t *testing.T) {
 			t.Fatal(err)
 		}
 		w := table.Fronts(refuses, func(snapshot.Protocol, *snapshot.Service, netip.AddrPort, route.Entry) uint16 { return carries })
-		address, by := w.Services[capture.Service{Protocol: snapshot.TCP, At: at}], w.NodePorts[capture.NodePort{Protocol: snapshot.TCP, Port: 30080}]
-		if fronts != c.fronts || address != c.address || by != c.by {
-			t.Errorf("%s: told %v, %d, %d", c.name, fronts, address, by)
+		address, nodePort := w.Services[capture.Service{Protocol: snapshot.TCP, At: at}], w.NodePorts[capture.NodePort{Protocol: snapshot.TCP, Port: 30080}]
+		if fronts != c.fronts || address != c.address || nodePort != c.nodePort {
+			t.Errorf("%s: told %v, %d, %d", c.name, fronts, address, nodePort)
 		}
 	}
 }
