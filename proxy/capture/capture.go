@@ -38,6 +38,7 @@ type Wanted struct {
 	// of this node.
 	Services  map[Service]uint16
 	NodePorts map[NodePort]uint16
+	Inner     Inner
 }
 
 // A Service is an address that clients call.
@@ -65,7 +66,8 @@ type family struct {
 	table               *nftables.Table
 	services, nodePorts *nftables.Set // maps to the proxy's ports
 	fronts              *nftables.Set // of these, those of datagrams
-	here                netip.Addr    // where the proxy listens
+	inner               inner
+	here                netip.Addr // where the proxy listens
 	past                past
 }
 
@@ -83,7 +85,7 @@ func New(here []netip.Addr) (*Rules, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open nftables: %w", err)
 	}
-	r := &Rules{conn: conn, applied: Wanted{map[Service]uint16{}, map[NodePort]uint16{}}}
+	r := &Rules{conn: conn, applied: Wanted{Services: map[Service]uint16{}, NodePorts: map[NodePort]uint16{}}}
 	for _, a := range here {
 		f := newFamily(a)
 		if err := own(socket, f.table); err != nil {
@@ -171,38 +173,42 @@ func newFamily(here netip.Addr) *family {
 	if here.Is6() {
 		f.table.Family, address = nftables.TableFamilyIPv6, nftables.TypeIP6Addr
 	}
-	f.services = &nftables.Set{
-		Table: f.table, Name: "services", IsMap: true, Concatenation: true,
-		KeyType: nftables.MustConcatSetType(nftables.TypeInetProto, address, nftables.TypeInetService), DataType: nftables.TypeInetService,
-	}
-	f.nodePorts = &nftables.Set{
-		Table: f.table, Name: "nodeports", IsMap: true, Concatenation: true,
-		KeyType: nftables.MustConcatSetType(nftables.TypeInetProto, nftables.TypeInetService), DataType: nftables.TypeInetService,
-	}
+	service := nftables.MustConcatSetType(nftables.TypeInetProto, address, nftables.TypeInetService)
+	nodePort := nftables.MustConcatSetType(nftables.TypeInetProto, nftables.TypeInetService)
+	f.services = &nftables.Set{Table: f.table, Name: "services", IsMap: true, Concatenation: true, KeyType: service, DataType: nftables.TypeInetService}
+	f.nodePorts = &nftables.Set{Table: f.table, Name: "nodeports", IsMap: true, Concatenation: true, KeyType: nodePort, DataType: nftables.TypeInetService}
 	f.fronts = &nftables.Set{Table: f.table, Name: "fronts", KeyType: nftables.TypeInetService}
+	f.inner = inner{
+		services:  &nftables.Set{Table: f.table, Name: "inner-services", Concatenation: true, KeyType: service},
+		nodePorts: &nftables.Set{Table: f.table, Name: "inner-nodeports", Concatenation: true, KeyType: nodePort},
+		pods:      &nftables.Set{Table: f.table, Name: "pods", Interval: true, KeyType: address},
+	}
 	return f
 }
 
 // fill has the family's table bring what its maps say: what comes from elsewhere, and what
 // this node itself sends.
 func (f *family) fill(conn *nftables.Conn) error {
-	for _, set := range []*nftables.Set{f.services, f.nodePorts, f.fronts} {
+	for _, set := range []*nftables.Set{f.services, f.nodePorts, f.fronts, f.inner.services, f.inner.nodePorts, f.inner.pods} {
 		if err := conn.AddSet(set, nil); err != nil {
 			return fmt.Errorf("make map %s: %w", set.Name, err)
 		}
 	}
+	toService := slices.Concat(f.serviceKey(), find(f.services), f.bring())
+	toNodePort := slices.Concat(calledHere(), nodePortKey(), find(f.nodePorts), f.bring())
 	for _, hook := range []struct {
-		name string
-		at   *nftables.ChainHook
-	}{{"prerouting", nftables.ChainHookPrerouting}, {"output", nftables.ChainHookOutput}} {
+		name  string
+		at    *nftables.ChainHook
+		rules [][]expr.Any
+	}{
+		{"prerouting", nftables.ChainHookPrerouting, append(f.fromOutside(), toService, toNodePort)},
+		{"output", nftables.ChainHookOutput, [][]expr.Any{fromProxy(), toService, toNodePort}},
+	} {
 		chain := conn.AddChain(&nftables.Chain{
 			Name: hook.name, Table: f.table, Type: nftables.ChainTypeNAT, Hooknum: hook.at, Priority: nftables.ChainPriorityNATDest,
 		})
-		if hook.at == nftables.ChainHookOutput {
-			conn.AddRule(&nftables.Rule{Table: f.table, Chain: chain, Exprs: fromProxy()})
-		}
-		for _, rule := range [][]expr.Any{f.byAddress(), f.byNodePort()} {
-			conn.AddRule(&nftables.Rule{Table: f.table, Chain: chain, Exprs: append(rule, f.bring()...)})
+		for _, rule := range hook.rules {
+			conn.AddRule(&nftables.Rule{Table: f.table, Chain: chain, Exprs: rule})
 		}
 	}
 	guard := conn.AddChain(&nftables.Chain{
@@ -211,6 +217,10 @@ func (f *family) fill(conn *nftables.Conn) error {
 	conn.AddRule(&nftables.Rule{Table: f.table, Chain: guard, Exprs: f.unbrought()})
 	return nil
 }
+
+// hasService and hasNodePort say what is of the family.
+func (f *family) hasService(s Service) bool   { return s.At.Addr().Is6() == f.here.Is6() }
+func (f *family) hasNodePort(n NodePort) bool { return n.Is6 == f.here.Is6() }
 
 // dnat is of a flow whose destination was translated (IPS_DST_NAT, nf_conntrack_common.h).
 const dnat = 1 << 5
@@ -236,12 +246,12 @@ func (f *family) unbrought() []expr.Any {
 func (f *family) frontsOf(w Wanted) map[uint16]uint16 {
 	all := map[uint16]uint16{}
 	for s, port := range w.Services {
-		if s.Protocol == snapshot.UDP && s.At.Addr().Is6() == f.here.Is6() {
+		if s.Protocol == snapshot.UDP && f.hasService(s) {
 			all[port] = port
 		}
 	}
 	for n, port := range w.NodePorts {
-		if n.Protocol == snapshot.UDP && n.Is6 == f.here.Is6() {
+		if n.Protocol == snapshot.UDP && f.hasNodePort(n) {
 			all[port] = port
 		}
 	}
@@ -265,8 +275,8 @@ func fromProxy() []expr.Any {
 	}
 }
 
-// byAddress finds the port of the address that is called.
-func (f *family) byAddress() []expr.Any {
+// serviceKey has the address that is called, and its port, be the key.
+func (f *family) serviceKey() []expr.Any {
 	offset, words := uint32(16), uint32(1) // RFC 791 §3.1: the destination address
 	if f.here.Is6() {
 		offset, words = 24, 4 // RFC 8200 §3
@@ -275,19 +285,28 @@ func (f *family) byAddress() []expr.Any {
 		&expr.Meta{Key: expr.MetaKeyL4PROTO, Register: keyRegister},
 		&expr.Payload{DestRegister: keyRegister + 1, Base: expr.PayloadBaseNetworkHeader, Offset: offset, Len: 4 * words},
 		&expr.Payload{DestRegister: keyRegister + 1 + words, Base: expr.PayloadBaseTransportHeader, Offset: 2, Len: 2},
-		&expr.Lookup{SourceRegister: keyRegister, DestRegister: portRegister, IsDestRegSet: true, SetName: f.services.Name},
 	}
 }
 
-// byNodePort finds that of the port which is called at this node.
-func (f *family) byNodePort() []expr.Any {
+// nodePortKey has the port that is called be the key.
+func nodePortKey() []expr.Any {
+	return []expr.Any{
+		&expr.Meta{Key: expr.MetaKeyL4PROTO, Register: keyRegister},
+		&expr.Payload{DestRegister: keyRegister + 1, Base: expr.PayloadBaseTransportHeader, Offset: 2, Len: 2},
+	}
+}
+
+// calledHere is of what is called at an address of this node.
+func calledHere() []expr.Any {
 	return []expr.Any{
 		&expr.Fib{Register: keyRegister, FlagDADDR: true, ResultADDRTYPE: true},
 		&expr.Cmp{Op: expr.CmpOpEq, Register: keyRegister, Data: binaryutil.NativeEndian.PutUint32(unix.RTN_LOCAL)},
-		&expr.Meta{Key: expr.MetaKeyL4PROTO, Register: keyRegister},
-		&expr.Payload{DestRegister: keyRegister + 1, Base: expr.PayloadBaseTransportHeader, Offset: 2, Len: 2},
-		&expr.Lookup{SourceRegister: keyRegister, DestRegister: portRegister, IsDestRegSet: true, SetName: f.nodePorts.Name},
 	}
+}
+
+// find is of a key that a map has: its port of the proxy.
+func find(in *nftables.Set) []expr.Any {
+	return []expr.Any{&expr.Lookup{SourceRegister: keyRegister, DestRegister: portRegister, IsDestRegSet: true, SetName: in.Name}}
 }
 
 // bring gives the connection to the proxy, at the port that was found.
@@ -303,24 +322,27 @@ func (f *family) bring() []expr.Any {
 func (r *Rules) Apply(want Wanted) error {
 	news := make([]past, len(r.families))
 	for i, f := range r.families {
-		gone, come := difference(r.applied.Services, want.Services, func(s Service) bool { return s.At.Addr().Is6() == f.here.Is6() })
-		if err := f.change(r.conn, f.services, elements(gone, serviceKey), elements(come, serviceKey)); err != nil {
+		gone, come := difference(r.applied.Services, want.Services, f.hasService)
+		if err := f.change(r.conn, f.services, elements(gone, keyOfService), elements(come, keyOfService)); err != nil {
 			return err
 		}
-		goneNode, comeNode := difference(r.applied.NodePorts, want.NodePorts, func(n NodePort) bool { return n.Is6 == f.here.Is6() })
-		news[i] = past{come: Wanted{come, comeNode}, gone: Wanted{gone, goneNode}}
-		if err := f.change(r.conn, f.nodePorts, elements(goneNode, nodePortKey), elements(comeNode, nodePortKey)); err != nil {
+		goneNode, comeNode := difference(r.applied.NodePorts, want.NodePorts, f.hasNodePort)
+		news[i] = past{come: Wanted{Services: come, NodePorts: comeNode}, gone: Wanted{Services: gone, NodePorts: goneNode}}
+		if err := f.change(r.conn, f.nodePorts, elements(goneNode, keyOfNodePort), elements(comeNode, keyOfNodePort)); err != nil {
 			return err
 		}
 		goneFront, comeFront := difference(f.frontsOf(r.applied), f.frontsOf(want), func(uint16) bool { return true })
-		if err := f.change(r.conn, f.fronts, ports(goneFront), ports(comeFront)); err != nil {
+		if err := f.change(r.conn, f.fronts, members(goneFront, keyOfPort), members(comeFront, keyOfPort)); err != nil {
+			return err
+		}
+		if err := f.changeInner(r.conn, r.applied.Inner, want.Inner); err != nil {
 			return err
 		}
 	}
 	if err := r.conn.Flush(); err != nil {
 		return fmt.Errorf("change rules: %w", err)
 	}
-	r.applied = Wanted{maps.Clone(want.Services), maps.Clone(want.NodePorts)}
+	r.applied = Wanted{maps.Clone(want.Services), maps.Clone(want.NodePorts), want.Inner.clone()}
 	var err error
 	for i, f := range r.families {
 		f.past.add(news[i])
@@ -352,30 +374,31 @@ func (f *family) change(conn *nftables.Conn, set *nftables.Set, gone, come []nft
 }
 
 // difference is what is no longer wanted as it is, and what is wanted and is not.
-func difference[K comparable](is, want map[K]uint16, of func(K) bool) (gone, come map[K]uint16) {
-	gone, come = map[K]uint16{}, map[K]uint16{}
-	for k, port := range is {
-		if now, ok := want[k]; of(k) && (!ok || now != port) {
-			gone[k] = port
+func difference[K, V comparable](is, want map[K]V, of func(K) bool) (gone, come map[K]V) {
+	gone, come = map[K]V{}, map[K]V{}
+	for k, v := range is {
+		if now, ok := want[k]; of(k) && (!ok || now != v) {
+			gone[k] = v
 		}
 	}
-	for k, port := range want {
-		if was, ok := is[k]; of(k) && (!ok || was != port) {
-			come[k] = port
+	for k, v := range want {
+		if was, ok := is[k]; of(k) && (!ok || was != v) {
+			come[k] = v
 		}
 	}
 	return gone, come
 }
 
-// ports are elements that are ports alone.
-func ports(of map[uint16]uint16) []nftables.SetElement {
+// members are elements that are keys alone, of a set.
+func members[K comparable, V any](of map[K]V, key func(K) []byte) []nftables.SetElement {
 	var all []nftables.SetElement
-	for port := range of {
-		all = append(all, nftables.SetElement{Key: binary.BigEndian.AppendUint16(nil, port)})
+	for k := range of {
+		all = append(all, nftables.SetElement{Key: key(k)})
 	}
 	return all
 }
 
+// elements are keys with the proxy's ports, of a map.
 func elements[K comparable](of map[K]uint16, key func(K) []byte) []nftables.SetElement {
 	var all []nftables.SetElement
 	for k, port := range of {
@@ -384,16 +407,18 @@ func elements[K comparable](of map[K]uint16, key func(K) []byte) []nftables.SetE
 	return all
 }
 
-// serviceKey and nodePortKey are as the kernel concatenates: each part padded to 4 bytes.
-func serviceKey(s Service) []byte {
+// keyOfService and keyOfNodePort are as the kernel concatenates: each part padded to 4 bytes.
+func keyOfService(s Service) []byte {
 	key := append([]byte{protocolNumber(s.Protocol), 0, 0, 0}, s.At.Addr().AsSlice()...)
 	return append(binary.BigEndian.AppendUint16(key, s.At.Port()), 0, 0)
 }
 
-func nodePortKey(n NodePort) []byte {
+func keyOfNodePort(n NodePort) []byte {
 	key := []byte{protocolNumber(n.Protocol), 0, 0, 0}
 	return append(binary.BigEndian.AppendUint16(key, n.Port), 0, 0)
 }
+
+func keyOfPort(port uint16) []byte { return binary.BigEndian.AppendUint16(nil, port) }
 
 func protocolNumber(p snapshot.Protocol) byte {
 	if p == snapshot.UDP {

@@ -92,7 +92,7 @@ func teller(t *testing.T, port int) {
 // How long an answer may take, and how long is waited where there is to be none.
 const (
 	patience = 20 * time.Second
-	silence  = 300 * time.Millisecond
+	silent   = 300 * time.Millisecond
 )
 
 // call is what the one at an address says; want is what it is to say.
@@ -102,7 +102,7 @@ func call(network, at, want string) string { return callFrom(nil, network, at, w
 func callFrom(local net.Addr, network, at, want string) string {
 	most := patience
 	if want == "nobody" {
-		most = silence
+		most = silent
 	}
 	d := net.Dialer{Timeout: most, LocalAddr: local}
 	c, err := d.Dial(network, at)

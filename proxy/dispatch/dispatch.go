@@ -68,11 +68,13 @@ func NewTable(node string, now func() time.Duration) *Table {
 func (t *Table) Update(c snapshot.Change) (fronts bool, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	pods := t.at.Pods
 	moved := t.takeNodes(c.Nodes)
+	fronts = !slices.Equal(pods, t.at.Pods)
 	var errs []error
 	for key, s := range c.Services {
 		was := t.services[key]
-		served := was.served()
+		audiences := was.audiences()
 		if was != nil {
 			t.withdraw(was)
 		}
@@ -85,7 +87,7 @@ func (t *Table) Update(c snapshot.Change) (fronts bool, err error) {
 			continue
 		}
 		errs = append(errs, t.put(key, s, was))
-		fronts = fronts || !slices.Equal(served, t.services[key].served())
+		fronts = fronts || !slices.Equal(audiences, t.services[key].audiences())
 	}
 	if moved {
 		for key, s := range t.services {
@@ -252,16 +254,23 @@ func (t *Table) withdraw(s *service) {
 func (t *Table) Fronts(refuses uint16, of func(p snapshot.Protocol, service *snapshot.Service, at netip.AddrPort, by route.Entry) uint16) capture.Wanted {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
-	w := capture.Wanted{Services: map[capture.Service]uint16{}, NodePorts: map[capture.NodePort]uint16{}}
-	portOf := func(f *front, p snapshot.Protocol, at netip.AddrPort) uint16 {
-		if !f.port.served(f.entry) {
-			return refuses
+	w := capture.Wanted{
+		Services: map[capture.Service]uint16{}, NodePorts: map[capture.NodePort]uint16{},
+		Inner: capture.Inner{Services: map[capture.Service]bool{}, NodePorts: map[capture.NodePort]bool{}, Pods: t.at.Pods},
+	}
+	portOf := func(f *front, p snapshot.Protocol, at netip.AddrPort) (to uint16, inner bool) {
+		audience := f.port.audience(f.entry)
+		if audience == route.Nobody {
+			return refuses, false
 		}
-		return of(p, f.port.service, at, f.entry)
+		return of(p, f.port.service, at, f.entry), audience == route.Inside
 	}
 	for at, f := range t.addresses.fronts {
-		if to := portOf(f, at.Protocol, at.At); to != 0 {
+		if to, inner := portOf(f, at.Protocol, at.At); to != 0 {
 			w.Services[at] = to
+			if inner {
+				w.Inner.Services[at] = true
+			}
 		}
 	}
 	for at, f := range t.nodePorts.fronts {
@@ -269,8 +278,11 @@ func (t *Table) Fronts(refuses uint16, of func(p snapshot.Protocol, service *sna
 		if at.Is6 {
 			anywhere = netip.IPv6Unspecified()
 		}
-		if to := portOf(f, at.Protocol, netip.AddrPortFrom(anywhere, at.Port)); to != 0 {
+		if to, inner := portOf(f, at.Protocol, netip.AddrPortFrom(anywhere, at.Port)); to != 0 {
 			w.NodePorts[at] = to
+			if inner {
+				w.Inner.NodePorts[at] = true
+			}
 		}
 	}
 	return w

@@ -2,6 +2,7 @@ package dispatch_test
 
 import (
 	"net/netip"
+	"slices"
 	"testing"
 
 	"skerry.dev/skerry/proxy/capture"
@@ -23,9 +24,10 @@ func TestFronts(t *testing.T) {
 	}
 }
 
-// Who calls where nobody may serve is to be refused, by the address that he calls by, and that is
-// told when it changes and only then.
-func TestFrontsRefused(t *testing.T) {
+// Who calls where nobody may serve is to be refused, and who calls from outside where somebody
+// serves this node alone is not to be brought, each by the address that he calls by; that is told
+// when it changes and only then.
+func TestFrontsOfSome(t *testing.T) {
 	const carries, refuses = 4480, 4484
 	here, far := endpoint("10.0.1.1", "n1"), endpoint("10.0.2.1", "n2")
 	internal := func(s *snapshot.Service) { s.InternalLocal = true }
@@ -36,22 +38,39 @@ func TestFrontsRefused(t *testing.T) {
 		change            snapshot.Change
 		fronts            bool
 		address, nodePort uint16
+		inner             bool // the node's port
 	}{
-		{"another serves", service(nil, far), false, carries, carries},
-		{"nobody does", service(nil), true, refuses, refuses},
-		{"still nobody", service(nil), false, refuses, refuses},
-		{"one that is not here", service(internal, far), true, refuses, carries},
-		{"one that is not here, for who calls from elsewhere", service(external, far), true, carries, carries},
-		{"one here", service(internal, here), false, carries, carries},
+		{"another serves", service(nil, far), false, carries, carries, false},
+		{"nobody does", service(nil), true, refuses, refuses, false},
+		{"still nobody", service(nil), false, refuses, refuses, false},
+		{"one that is not here", service(internal, far), true, refuses, carries, false},
+		{"one that is not here, for who calls from elsewhere", service(external, far), true, carries, carries, true},
+		{"still none here", service(external, far, far), false, carries, carries, true},
+		{"one here", service(external, here), true, carries, carries, false},
+		{"nobody at all", service(external), true, refuses, refuses, false},
 	} {
 		fronts, err := table.Update(c.change)
 		if err != nil {
 			t.Fatal(err)
 		}
 		w := table.Fronts(refuses, func(snapshot.Protocol, *snapshot.Service, netip.AddrPort, route.Entry) uint16 { return carries })
-		address, nodePort := w.Services[capture.Service{Protocol: snapshot.TCP, At: at}], w.NodePorts[capture.NodePort{Protocol: snapshot.TCP, Port: 30080}]
-		if fronts != c.fronts || address != c.address || nodePort != c.nodePort {
-			t.Errorf("%s: told %v, %d, %d", c.name, fronts, address, nodePort)
+		service, node := capture.Service{Protocol: snapshot.TCP, At: at}, capture.NodePort{Protocol: snapshot.TCP, Port: 30080}
+		if fronts != c.fronts || w.Services[service] != c.address || w.NodePorts[node] != c.nodePort || w.Inner.Services[service] || w.Inner.NodePorts[node] != c.inner {
+			t.Errorf("%s: told %v, %+v", c.name, fronts, w)
+		}
+	}
+}
+
+// Where this node's pods are is told when it is known, and once.
+func TestFrontsOfPods(t *testing.T) {
+	table, _ := tableOf(t, service(nil, endpoint("10.0.1.1", "n1")))
+	pods := []netip.Prefix{netip.MustParsePrefix("10.0.1.0/24")}
+	nodes := snapshot.Change{Nodes: map[string]*snapshot.Node{"n1": {Name: "n1", Pods: pods}, "n2": {Name: "n2", Pods: []netip.Prefix{netip.MustParsePrefix("10.0.2.0/24")}}}}
+	for _, news := range []bool{true, false} {
+		fronts, err := table.Update(nodes)
+		w := table.Fronts(0, func(snapshot.Protocol, *snapshot.Service, netip.AddrPort, route.Entry) uint16 { return 0 })
+		if fronts != news || err != nil || !slices.Equal(w.Inner.Pods, pods) {
+			t.Errorf("told %v, %v: %v", fronts, err, w.Inner.Pods)
 		}
 	}
 }

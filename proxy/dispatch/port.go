@@ -79,20 +79,20 @@ func (t *Table) port(s *snapshot.Service, p *snapshot.Port, was *service) (*port
 	return now, errors.Join(t.serve(now, &now.cluster, r.Cluster, options), t.serve(now, &now.local, r.Local, options))
 }
 
-// served says whether somebody serves who calls by an entry.
-func (p *port) served(by route.Entry) bool {
+// audience are whom somebody serves of those who call by an entry.
+func (p *port) audience(by route.Entry) route.Audience {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return route.Routes{Cluster: p.cluster.routes, Local: p.local.routes}.Serve(p.service, by)
+	return route.Routes{Cluster: p.cluster.routes, Local: p.local.routes}.For(p.service, by)
 }
 
-// served is that of each port, at the Service's own address and at others; of no Service nothing.
-func (s *service) served() (all []bool) {
+// audiences are those of each port, at the Service's own address and at others; of no Service none.
+func (s *service) audiences() (all []route.Audience) {
 	if s == nil {
 		return nil
 	}
 	for _, p := range s.ports {
-		all = append(all, p.served(route.ClusterIP), p.served(route.NodePort))
+		all = append(all, p.audience(route.ClusterIP), p.audience(route.NodePort))
 	}
 	return all
 }

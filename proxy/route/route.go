@@ -58,13 +58,30 @@ func orEnding(some, all []snapshot.Endpoint) []snapshot.Endpoint {
 	return where(all, func(e snapshot.Endpoint) bool { return e.Serving && e.Terminating })
 }
 
-// Serve says whether somebody may serve a client that calls by an entry. Of others than ClusterIP
-// Local does not matter: it is of some clients alone, and where it has endpoints Cluster has some.
-func (r Routes) Serve(s *snapshot.Service, by Entry) bool {
+// An Audience is for whom there is somebody who may serve.
+type Audience int
+
+// The audiences: inside are this node and its own pods.
+const (
+	Nobody Audience = iota
+	Inside
+	Everybody
+)
+
+// For says which clients that call by an entry somebody may serve.
+func (r Routes) For(s *snapshot.Service, by Entry) Audience {
+	serve := r.Cluster
 	if by == ClusterIP && s.InternalLocal {
-		return len(r.Local) > 0
+		serve = r.Local
 	}
-	return len(r.Cluster) > 0
+	switch {
+	case len(serve) == 0:
+		return Nobody
+	case by != ClusterIP && s.ExternalLocal && len(r.Local) == 0:
+		return Inside
+	default:
+		return Everybody
+	}
 }
 
 // An Entry is by what address clients call a Service.

@@ -109,8 +109,17 @@ func serve(ctx context.Context, args []string) error {
 }
 
 func show(ctx context.Context, names []string) error {
+	if len(names) == 1 && (names[0] == "-h" || names[0] == "--help") {
+		_, err := fmt.Fprintln(os.Stdout, "show [AREA...]: runs what an area, or a part of one, is claimed to do, all areas where none is named\n"+known())
+		return err
+	}
 	if len(names) == 0 {
 		names = slices.Sorted(maps.Keys(areas))
+	}
+	for _, name := range names {
+		if _, ok := partOf(name); !ok {
+			return fmt.Errorf("no area %q: 'go run ./test/show --help' lists them", name)
+		}
 	}
 	bin, err := filepath.Abs("bin")
 	if err != nil {
@@ -118,11 +127,7 @@ func show(ctx context.Context, names []string) error {
 	}
 	b := &bench{out: os.Stdout, agent: filepath.Join(bin, "skerry-agent")}
 	for _, name := range names {
-		area, ok := partOf(name)
-		if !ok {
-			known := slices.Concat(slices.Sorted(maps.Keys(areas)), slices.Sorted(maps.Keys(parts)), proxyAlone())
-			return fmt.Errorf("no area %q; there are %s", name, strings.Join(known, ", "))
-		}
+		area, _ := partOf(name)
 		if err := area(ctx, b); err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}
@@ -131,6 +136,12 @@ func show(ctx context.Context, names []string) error {
 		return fmt.Errorf("%d of %d lines: %w", b.failed, b.lines, errFailed)
 	}
 	return nil
+}
+
+// known lists what can be shown.
+func known() string {
+	return fmt.Sprintf("areas: %s\nparts of them: %s\nexperiments of proxy: %s", strings.Join(slices.Sorted(maps.Keys(areas)), ", "),
+		strings.Join(slices.Sorted(maps.Keys(parts)), ", "), strings.Join(proxyAlone(), ", "))
 }
 
 // partOf is what a name shows: an area, a part of one, or one of the proxy's experiments.
