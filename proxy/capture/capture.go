@@ -38,7 +38,7 @@ type Wanted struct {
 	// of this node.
 	Services  map[Service]uint16
 	NodePorts map[NodePort]uint16
-	Inner     Inner
+	Inside    Inside
 }
 
 // A Service is an address that clients call.
@@ -66,7 +66,7 @@ type family struct {
 	table               *nftables.Table
 	services, nodePorts *nftables.Set // maps to the proxy's ports
 	fronts              *nftables.Set // of these, those of datagrams
-	inner               inner
+	inside              inside
 	here                netip.Addr // where the proxy listens
 	past                past
 }
@@ -178,9 +178,9 @@ func newFamily(here netip.Addr) *family {
 	f.services = &nftables.Set{Table: f.table, Name: "services", IsMap: true, Concatenation: true, KeyType: service, DataType: nftables.TypeInetService}
 	f.nodePorts = &nftables.Set{Table: f.table, Name: "nodeports", IsMap: true, Concatenation: true, KeyType: nodePort, DataType: nftables.TypeInetService}
 	f.fronts = &nftables.Set{Table: f.table, Name: "fronts", KeyType: nftables.TypeInetService}
-	f.inner = inner{
-		services:  &nftables.Set{Table: f.table, Name: "inner-services", Concatenation: true, KeyType: service},
-		nodePorts: &nftables.Set{Table: f.table, Name: "inner-nodeports", Concatenation: true, KeyType: nodePort},
+	f.inside = inside{
+		services:  &nftables.Set{Table: f.table, Name: "inside-services", Concatenation: true, KeyType: service},
+		nodePorts: &nftables.Set{Table: f.table, Name: "inside-nodeports", Concatenation: true, KeyType: nodePort},
 		pods:      &nftables.Set{Table: f.table, Name: "pods", Interval: true, KeyType: address},
 	}
 	return f
@@ -189,7 +189,7 @@ func newFamily(here netip.Addr) *family {
 // fill has the family's table bring what its maps say: what comes from elsewhere, and what
 // this node itself sends.
 func (f *family) fill(conn *nftables.Conn) error {
-	for _, set := range []*nftables.Set{f.services, f.nodePorts, f.fronts, f.inner.services, f.inner.nodePorts, f.inner.pods} {
+	for _, set := range []*nftables.Set{f.services, f.nodePorts, f.fronts, f.inside.services, f.inside.nodePorts, f.inside.pods} {
 		if err := conn.AddSet(set, nil); err != nil {
 			return fmt.Errorf("make map %s: %w", set.Name, err)
 		}
@@ -335,14 +335,14 @@ func (r *Rules) Apply(want Wanted) error {
 		if err := f.change(r.conn, f.fronts, members(goneFront, keyOfPort), members(comeFront, keyOfPort)); err != nil {
 			return err
 		}
-		if err := f.changeInner(r.conn, r.applied.Inner, want.Inner); err != nil {
+		if err := f.changeInside(r.conn, r.applied.Inside, want.Inside); err != nil {
 			return err
 		}
 	}
 	if err := r.conn.Flush(); err != nil {
 		return fmt.Errorf("change rules: %w", err)
 	}
-	r.applied = Wanted{maps.Clone(want.Services), maps.Clone(want.NodePorts), want.Inner.clone()}
+	r.applied = Wanted{maps.Clone(want.Services), maps.Clone(want.NodePorts), want.Inside.clone()}
 	var err error
 	for i, f := range r.families {
 		f.past.add(news[i])

@@ -256,9 +256,9 @@ func (t *Table) Fronts(refuses uint16, of func(p snapshot.Protocol, service *sna
 	defer t.mu.RUnlock()
 	w := capture.Wanted{
 		Services: map[capture.Service]uint16{}, NodePorts: map[capture.NodePort]uint16{},
-		Inner: capture.Inner{Services: map[capture.Service]bool{}, NodePorts: map[capture.NodePort]bool{}, Pods: t.at.Pods},
+		Inside: capture.Inside{Services: map[capture.Service]bool{}, NodePorts: map[capture.NodePort]bool{}, Pods: t.at.Pods},
 	}
-	portOf := func(f *front, p snapshot.Protocol, at netip.AddrPort) (to uint16, inner bool) {
+	portOf := func(f *front, p snapshot.Protocol, at netip.AddrPort) (to uint16, inside bool) {
 		audience := f.port.audience(f.entry)
 		if audience == route.Nobody {
 			return refuses, false
@@ -266,10 +266,10 @@ func (t *Table) Fronts(refuses uint16, of func(p snapshot.Protocol, service *sna
 		return of(p, f.port.service, at, f.entry), audience == route.Inside
 	}
 	for at, f := range t.addresses.fronts {
-		if to, inner := portOf(f, at.Protocol, at.At); to != 0 {
+		if to, inside := portOf(f, at.Protocol, at.At); to != 0 {
 			w.Services[at] = to
-			if inner {
-				w.Inner.Services[at] = true
+			if inside {
+				w.Inside.Services[at] = true
 			}
 		}
 	}
@@ -278,10 +278,10 @@ func (t *Table) Fronts(refuses uint16, of func(p snapshot.Protocol, service *sna
 		if at.Is6 {
 			anywhere = netip.IPv6Unspecified()
 		}
-		if to, inner := portOf(f, at.Protocol, netip.AddrPortFrom(anywhere, at.Port)); to != 0 {
+		if to, inside := portOf(f, at.Protocol, netip.AddrPortFrom(anywhere, at.Port)); to != 0 {
 			w.NodePorts[at] = to
-			if inner {
-				w.Inner.NodePorts[at] = true
+			if inside {
+				w.Inside.NodePorts[at] = true
 			}
 		}
 	}

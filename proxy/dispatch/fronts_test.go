@@ -38,7 +38,7 @@ func TestFrontsOfSome(t *testing.T) {
 		change            snapshot.Change
 		fronts            bool
 		address, nodePort uint16
-		inner             bool // the node's port
+		inside            bool // the node's port
 	}{
 		{"another serves", service(nil, far), false, carries, carries, false},
 		{"nobody does", service(nil), true, refuses, refuses, false},
@@ -55,7 +55,7 @@ func TestFrontsOfSome(t *testing.T) {
 		}
 		w := table.Fronts(refuses, func(snapshot.Protocol, *snapshot.Service, netip.AddrPort, route.Entry) uint16 { return carries })
 		service, node := capture.Service{Protocol: snapshot.TCP, At: at}, capture.NodePort{Protocol: snapshot.TCP, Port: 30080}
-		if fronts != c.fronts || w.Services[service] != c.address || w.NodePorts[node] != c.nodePort || w.Inner.Services[service] || w.Inner.NodePorts[node] != c.inner {
+		if fronts != c.fronts || w.Services[service] != c.address || w.NodePorts[node] != c.nodePort || w.Inside.Services[service] || w.Inside.NodePorts[node] != c.inside {
 			t.Errorf("%s: told %v, %+v", c.name, fronts, w)
 		}
 	}
@@ -69,8 +69,8 @@ func TestFrontsOfPods(t *testing.T) {
 	for _, news := range []bool{true, false} {
 		fronts, err := table.Update(nodes)
 		w := table.Fronts(0, func(snapshot.Protocol, *snapshot.Service, netip.AddrPort, route.Entry) uint16 { return 0 })
-		if fronts != news || err != nil || !slices.Equal(w.Inner.Pods, pods) {
-			t.Errorf("told %v, %v: %v", fronts, err, w.Inner.Pods)
+		if fronts != news || err != nil || !slices.Equal(w.Inside.Pods, pods) {
+			t.Errorf("told %v, %v: %v", fronts, err, w.Inside.Pods)
 		}
 	}
 }

@@ -11,23 +11,23 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Inner are those of what is brought that are for this node and its own pods alone, whose
-// addresses are in Pods: what others send there is dropped, as kube-proxy drops it, so that a load
+// Inside is what of Wanted is for clients from inside, this node and its own pods, alone. The pods
+// have addresses of Pods. What others send is dropped, as kube-proxy drops it, so that a load
 // balancer that tries to connect knows to go to another node.
-type Inner struct {
+type Inside struct {
 	Services  map[Service]bool
 	NodePorts map[NodePort]bool
 	Pods      []netip.Prefix
 }
 
-func (i Inner) clone() Inner {
-	return Inner{maps.Clone(i.Services), maps.Clone(i.NodePorts), slices.Clone(i.Pods)}
+func (i Inside) clone() Inside {
+	return Inside{maps.Clone(i.Services), maps.Clone(i.NodePorts), slices.Clone(i.Pods)}
 }
 
-// inner is that of one family of addresses.
-type inner struct{ services, nodePorts, pods *nftables.Set }
+// inside is that of one family of addresses.
+type inside struct{ services, nodePorts, pods *nftables.Set }
 
-// fromOutside drops what is sent to inner Services and ports by others than this node and its pods.
+// fromOutside drops what others than this node and its pods send to what is for these alone.
 func (f *family) fromOutside() [][]expr.Any {
 	offset, length := uint32(12), uint32(4) // RFC 791 §3.1: the source address
 	if f.here.Is6() {
@@ -37,29 +37,29 @@ func (f *family) fromOutside() [][]expr.Any {
 		&expr.Fib{Register: keyRegister, FlagSADDR: true, ResultADDRTYPE: true},
 		&expr.Cmp{Op: expr.CmpOpNeq, Register: keyRegister, Data: binaryutil.NativeEndian.PutUint32(unix.RTN_LOCAL)},
 		&expr.Payload{DestRegister: keyRegister, Base: expr.PayloadBaseNetworkHeader, Offset: offset, Len: length},
-		&expr.Lookup{SourceRegister: keyRegister, SetName: f.inner.pods.Name, Invert: true},
+		&expr.Lookup{SourceRegister: keyRegister, SetName: f.inside.pods.Name, Invert: true},
 		&expr.Verdict{Kind: expr.VerdictDrop},
 	}
 	has := func(set *nftables.Set) []expr.Any {
 		return []expr.Any{&expr.Lookup{SourceRegister: keyRegister, SetName: set.Name}}
 	}
 	return [][]expr.Any{
-		slices.Concat(f.serviceKey(), has(f.inner.services), outside),
-		slices.Concat(nodePortKey(), has(f.inner.nodePorts), calledHere(), outside),
+		slices.Concat(f.serviceKey(), has(f.inside.services), outside),
+		slices.Concat(nodePortKey(), has(f.inside.nodePorts), calledHere(), outside),
 	}
 }
 
-// changeInner has what is inner be so.
-func (f *family) changeInner(conn *nftables.Conn, is, want Inner) error {
+// changeInside has what is wanted inside be so.
+func (f *family) changeInside(conn *nftables.Conn, is, want Inside) error {
 	gone, come := difference(is.Services, want.Services, f.hasService)
-	if err := f.change(conn, f.inner.services, members(gone, keyOfService), members(come, keyOfService)); err != nil {
+	if err := f.change(conn, f.inside.services, members(gone, keyOfService), members(come, keyOfService)); err != nil {
 		return err
 	}
 	goneNode, comeNode := difference(is.NodePorts, want.NodePorts, f.hasNodePort)
-	if err := f.change(conn, f.inner.nodePorts, members(goneNode, keyOfNodePort), members(comeNode, keyOfNodePort)); err != nil {
+	if err := f.change(conn, f.inside.nodePorts, members(goneNode, keyOfNodePort), members(comeNode, keyOfNodePort)); err != nil {
 		return err
 	}
-	return f.change(conn, f.inner.pods, intervals(f.lacking(is.Pods, want.Pods)), intervals(f.lacking(want.Pods, is.Pods)))
+	return f.change(conn, f.inside.pods, intervals(f.lacking(is.Pods, want.Pods)), intervals(f.lacking(want.Pods, is.Pods)))
 }
 
 // lacking are the ranges of the family that others lack.

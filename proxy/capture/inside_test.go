@@ -11,9 +11,9 @@ import (
 	"skerry.dev/skerry/proxy/snapshot"
 )
 
-// What is inner is for this node and its pods: who calls from elsewhere hears nothing, not even
+// What is for inside is for this node and its pods: who calls from elsewhere hears nothing, not even
 // that he is refused, by TCP and UDP, of either family, at the Service's address and at the node's.
-func TestInner(t *testing.T) {
+func TestInside(t *testing.T) {
 	node(t)
 	teller(t, 4480)
 	r := rules(t)
@@ -21,15 +21,15 @@ func TestInner(t *testing.T) {
 	for _, six := range []bool{false, true} {
 		want.NodePorts[capture.NodePort{Protocol: snapshot.TCP, Port: 30080, Is6: six}] = 4480
 	}
-	want.Inner = capture.Inner{Services: map[capture.Service]bool{}, NodePorts: map[capture.NodePort]bool{}}
+	want.Inside = capture.Inside{Services: map[capture.Service]bool{}, NodePorts: map[capture.NodePort]bool{}}
 	for s := range want.Services {
-		want.Inner.Services[s] = true
+		want.Inside.Services[s] = true
 	}
 	for n := range want.NodePorts {
-		want.Inner.NodePorts[n] = true
+		want.Inside.NodePorts[n] = true
 	}
 	calls := func(from string, heard bool, pods ...netip.Prefix) {
-		want.Inner.Pods = pods
+		want.Inside.Pods = pods
 		if err := r.Apply(want); err != nil {
 			t.Fatal(err)
 		}
